@@ -298,6 +298,218 @@ def test_stop_grad_makes_what_is_loaded_a_constant(arch):
     assert (x.grad[0], y.grad[0]) == (3.0, 0.0)
 
 
+def gradients_of(kernel, x, loss):
+    """Of a kernel that adds multiples of `x[i]` to `loss`: by which factors, in reverse and in forward mode."""
+    x.fill(3.0)
+    loss[None] = 0.0
+    with oc.ad.Tape(loss):
+        kernel()
+    backward = x.grad.to_numpy().tolist()
+    with oc.ad.FwdMode(loss=loss, param=x, seed=[1.0] * x.shape[0]):
+        kernel()
+    assert loss.dual[None] == sum(backward)
+    assert len(set(backward)) == 1
+    return backward[0]
+
+
+def test_stop_grad_holds_in_the_block_that_it_stands_in(arch):
+    x = oc.field(oc.f64, shape=3, needs_grad=True, needs_dual=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True, needs_dual=True)
+
+    @oc.kernel
+    def first_of_two_loops():
+        for i in x:
+            oc.stop_grad(x)
+            loss[None] += x[i] ** 2
+        for i in x:
+            loss[None] += x[i] ** 2
+
+    @oc.kernel
+    def behind_a_loop():
+        for i in x:
+            loss[None] += x[i]
+        oc.stop_grad(x)
+        for i in x:
+            loss[None] += x[i]
+
+    @oc.kernel
+    def branch():
+        for i in x:
+            if i < 5:
+                loss[None] += x[i]
+                oc.stop_grad(x)
+                loss[None] += 10 * x[i]
+            loss[None] += 100 * x[i]
+
+    @oc.kernel
+    def inner_loop():
+        for i in x:
+            loss[None] += 100 * x[i]
+            before = x[i]
+            for j in range(1):
+                oc.stop_grad(x)
+                loss[None] += 1000 * x[i] + 10000 * before
+            loss[None] += 10 * x[i]
+
+    @oc.kernel
+    def outer_loop():
+        for i in x:
+            loss[None] += 100 * x[i]
+            oc.stop_grad(x)
+            for j in range(1):
+                loss[None] += 1000 * x[i]
+
+    @oc.kernel
+    def branch_that_the_rest_nests_in():
+        for i in x:
+            loss[None] += x[i]
+            if i == 5:
+                loss[None] += 10 * x[i]
+                continue
+            else:
+                oc.stop_grad(x)
+                loss[None] += 100 * x[i]
+            loss[None] += 1000 * x[i]
+
+    @oc.kernel
+    def rest_behind_continue():
+        for i in x:
+            loss[None] += x[i]
+            if i == 5:
+                continue
+            oc.stop_grad(x)
+            loss[None] += 10 * x[i]
+
+    @oc.kernel
+    def one_turn_of_a_static_loop():
+        for i in x:
+            for k in oc.static(range(2)):
+                for j in range(1):
+                    if oc.static(k == 1):
+                        oc.stop_grad(x)
+                    loss[None] += 10**k * x[i]
+
+    @oc.func
+    def load(i):
+        return x[i]
+
+    @oc.func
+    def stop_and_load(i):
+        oc.stop_grad(x)
+        return x[i]
+
+    @oc.kernel
+    def load_by_a_func():
+        for i in x:
+            oc.stop_grad(x)
+            loss[None] += load(i)
+        for i in x:
+            loss[None] += 10 * load(i)
+
+    @oc.kernel
+    def stop_by_a_func():
+        for i in x:
+            loss[None] += stop_and_load(i) + 10 * x[i]
+        for i in x:
+            loss[None] += 100 * x[i]
+
+    found = {
+        kernel.__name__: gradients_of(kernel, x, loss)
+        for kernel in (
+            first_of_two_loops, behind_a_loop, branch, inner_loop, outer_loop, branch_that_the_rest_nests_in,
+            rest_behind_continue, one_turn_of_a_static_loop, load_by_a_func, stop_by_a_func,
+        )
+    }  # fmt: skip
+    assert found == {
+        "first_of_two_loops": 6.0,
+        "behind_a_loop": 0.0,
+        "branch": 100.0,
+        "inner_loop": 10110.0,
+        "outer_loop": 0.0,
+        "branch_that_the_rest_nests_in": 1001.0,
+        "rest_behind_continue": 0.0,
+        "one_turn_of_a_static_loop": 1.0,
+        "load_by_a_func": 10.0,
+        "stop_by_a_func": 100.0,
+    }
+
+
+def test_stop_grad_knows_a_field_by_any_of_its_names(arch):
+    w = oc.Struct.field({"u": oc.f64, "v": oc.types.vector(2, oc.f64)}, shape=2, needs_grad=True)
+    v, loss = w.v, oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def whole():
+        for i in range(2):
+            oc.stop_grad(w)
+            loss[None] += v[i][0] * w[i].u
+
+    @oc.kernel
+    def member():
+        for i in range(2):
+            oc.stop_grad(v)
+            loss[None] += w[i].v[1] + w[i].u
+
+    w.fill(1.0)
+    for kernel, of_u in ((whole, 0.0), (member, 1.0)):
+        with oc.ad.Tape(loss):
+            kernel()
+        assert w.u.grad.to_numpy().tolist() == [of_u, of_u]
+        assert not w.v.grad.to_numpy().any()
+
+
+def test_stop_grad_of_a_sparse_field(arch):
+    x = oc.field(oc.f64, needs_grad=True)
+    oc.root.pointer(oc.i, 4).dense(oc.i, 2).place(x, x.grad)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.kernel
+    def set_up():
+        for i in range(2, 4):
+            x[i] = 3.0
+
+    @oc.kernel
+    def f():
+        for i in x:
+            oc.stop_grad(x)
+            loss[None] += x[i] ** 2
+        for i in x:
+            loss[None] += x[i] ** 2
+
+    set_up()
+    with oc.ad.Tape(loss):
+        f()
+    assert loss[None] == 36.0
+    assert [x.grad[i] for i in range(5)] == [0.0, 0.0, 6.0, 6.0, 0.0]
+
+
+def test_stop_grad_and_real_functions(arch):
+    x = oc.field(oc.f64, shape=2, needs_grad=True)
+    loss = oc.field(oc.f64, shape=(), needs_grad=True)
+
+    @oc.real_func
+    def load(i: oc.i32) -> oc.f64:
+        return x[i]
+
+    @oc.kernel
+    def top():
+        oc.stop_grad(x)
+        for i in range(2):
+            loss[None] += load(i)
+
+    @oc.kernel
+    def loop():
+        for i in range(2):
+            oc.stop_grad(x)
+            loss[None] += load(i)
+
+    with oc.ad.Tape(loss):
+        top()
+    assert x.grad.to_numpy().tolist() == [0.0, 0.0]
+    with pytest.raises(oc.OctantsCompilationError, match="does not reach into the real function `load`"):
+        loop()
+
+
 def test_options_for_stacks_change_nothing():
     assert oc.is_extension_enabled(oc.extension.adstack)
 

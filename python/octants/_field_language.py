@@ -29,7 +29,7 @@ cache_read_only = _in_kernels(
     "cache_read_only", "``cache_read_only(*fields)``: a hint that the loop writes none of them."
 )
 stop_grad = _in_kernels(
-    "stop_grad", "``stop_grad(*fields)``: what the kernel loads from them counts as a constant in its derivatives."
+    "stop_grad", "``stop_grad(*fields)``: what is loaded from them in this block counts as a constant in derivatives."
 )
 no_activate = _in_kernels(
     "no_activate", "``no_activate(*nodes)``: a hint that the cells of the nodes are active already."

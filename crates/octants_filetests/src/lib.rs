@@ -13,8 +13,7 @@
 //! | `; test derivative MODE` | a kernel | likewise, the text of its derivative, `forward` or `reverse`; `sizes` for how much tape that takes, `placed` with its tapes in arrays |
 //! | `; test gradient` | a kernel | `; check: arguments => agrees` lines: reverse mode, forward mode and differences agree there |
 //!
-//! In both of the last, `; constant: x` and `; missing: y` below a kernel name arrays without storage for a derivative, and `; stopped: z`
-//! those whose loads are constants.
+//! In both of the last, `; constant: x` and `; missing: y` below a kernel name arrays without storage for a derivative.
 //!
 //! More lines of the head: `; assume noalias` (passes, LLVM, plan), `; assume exclusive` (LLVM, plan), `; vector_bits 512`, `; lanes 4`, `; target gpu` (LLVM), `; steps 1000` (run: at most that many
 //! ops), `; interpreter only` (run: otherwise each kernel is also run after every pass of the pipeline, and must do the same).

@@ -40,7 +40,7 @@ intrinsics! {
     AssumeInRange "assume_in_range" "assume_in_range(val, base, low, high): a promise that base + low <= val < base + high.";
     BlockLocal "block_local" "block_local(*fields): a hint.";
     CacheReadOnly "cache_read_only" "cache_read_only(*fields): a hint.";
-    StopGrad "stop_grad" "stop_grad(*fields): what the kernel loads from them counts as a constant in its derivatives.";
+    StopGrad "stop_grad" "stop_grad(*fields): what is loaded from them in this block counts as a constant in derivatives.";
     NoActivate "no_activate" "no_activate(*nodes): a hint.";
     IsActive "is_active" "is_active(node, indices)";
     Activate "activate" "activate(node, indices)";

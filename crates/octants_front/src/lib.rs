@@ -99,8 +99,6 @@ pub struct Lowered<O> {
     pub fields: Vec<FieldParam>,
     /// The parameters that a launch calculates.
     pub formulas: Vec<FormulaParam>,
-    /// Fields that derivatives of the kernel take as constants where they are loaded.
-    pub stopped: Vec<O>,
     /// What the kernel returns, in the shape that the caller sees.
     pub returns: Returns,
     pub warnings: Vec<Diagnostic>,

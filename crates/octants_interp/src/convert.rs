@@ -9,6 +9,7 @@ pub fn convert(op: ConvertOp, a: Const, to: Scalar) -> Const {
             Some(integer) => Const::from_i128(to, integer),
             None => Const::from_f64(to, a.as_f64()),
         },
+        ConvertOp::Detach => a,
         ConvertOp::BitCast => Const::from_bits(to, a.bits()),
     }
 }

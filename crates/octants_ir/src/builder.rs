@@ -134,6 +134,11 @@ impl<'k> Builder<'k> {
         if ty == self.ty(a) { a } else { self.value(OpKind::Convert(ConvertOp::Cast), [a], ty) }
     }
 
+    /// The value, as a constant for derivatives.
+    pub fn detach(&mut self, a: Value) -> Value {
+        self.value(OpKind::Convert(ConvertOp::Detach), [a], self.ty(a))
+    }
+
     pub fn bit_cast(&mut self, a: Value, to: Scalar) -> Value {
         let ty = self.like(a, to);
         self.value(OpKind::Convert(ConvertOp::BitCast), [a], ty)

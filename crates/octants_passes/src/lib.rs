@@ -11,6 +11,7 @@ mod claim_rows;
 mod claim_words;
 mod demote_atomics;
 mod differentiate;
+mod erase_detach;
 mod expand_field_loops;
 mod gather_updates;
 mod iteration_number;
@@ -47,6 +48,7 @@ pub use differentiate::{
     ArrayCopy, Derivative, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal, RefusalKind,
     Storage, TapePlan, differentiate, differentiate_recorded, possible_meetings,
 };
+pub use erase_detach::erase_detach;
 pub use expand_field_loops::expand_field_loops;
 pub use gather_updates::gather_updates;
 pub use keep_rounding::keep_rounding;

@@ -10,6 +10,7 @@ use crate::check_tapes::check_tapes;
 use crate::claim_rows::claim_rows;
 use crate::claim_words::claim_words;
 use crate::demote_atomics::demote_atomics;
+use crate::erase_detach::erase_detach;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
 use crate::keep_rounding::keep_rounding;
@@ -66,9 +67,16 @@ pub struct Pass {
 /// All passes, in order.
 pub static PIPELINE: &[Pass] = &[
     Pass {
+        name: "erase_detach",
+        required: false,
+        reason: "first: whoever looks for updates and patterns sees the values themselves",
+        leaves: Phase::Structured,
+        run: |kernel, _, _| erase_detach(kernel),
+    },
+    Pass {
         name: "keep_rounding",
         required: true,
-        reason: "first: the others ask whether they may round otherwise",
+        reason: "before the rest: the others ask whether they may round otherwise",
         leaves: Phase::Structured,
         run: |kernel, _, _| keep_rounding(kernel),
     },

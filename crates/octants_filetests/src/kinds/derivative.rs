@@ -75,8 +75,6 @@ fn storage(kernel: &Kernel, case: &Case) -> Vec<Storage> {
             Storage::Missing
         } else if named("; dropped:", name) {
             Storage::Dropped
-        } else if named("; stopped:", name) {
-            Storage::Stopped(None)
         } else {
             Storage::Companion(None)
         }

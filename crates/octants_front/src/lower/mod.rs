@@ -23,6 +23,7 @@ use crate::host::{FunctionSource, Host};
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, FormulaParam, LowerOptions, Lowered};
+use data::blocks::{Block, Blocks};
 use data::flow::{LoopConfig, StreamBlocks};
 use data::scope::Frame;
 use data::term::Term;
@@ -89,8 +90,10 @@ struct Lowerer<'a, H: Host> {
     visits: Vec<sparse::Visit>,
     /// The latest load of an element of a sparse field at a constant index.
     shared_load: Option<sparse::SharedLoad>,
-    /// Fields that derivatives take as constants where they are loaded.
-    stopped: Vec<H::Object>,
+    /// Fields whose loads are constants for derivatives, and where.
+    stops: Vec<intrinsic::stop_grad::Stop<H::Object>>,
+    /// Which block of the program each op belongs to.
+    blocks_of_ops: Blocks,
     /// How many containers are being copied for host code, one in another.
     exposure_depth: usize,
     trace: u64,
@@ -147,7 +150,8 @@ impl<'a, H: Host> Lowerer<'a, H> {
             trees: Vec::new(),
             visits: Vec::new(),
             shared_load: None,
-            stopped: Vec::new(),
+            stops: Vec::new(),
+            blocks_of_ops: Blocks::new(),
             exposure_depth: 0,
             trace: host.begin_trace(),
             newest_loc: None,
@@ -177,9 +181,11 @@ impl<'a, H: Host> Lowerer<'a, H> {
         self.blocks = StreamBlocks::of(&tree.body);
         self.statements(&tree.body)?;
         self.flush_pending()?;
+        self.unused_loop_config();
         self.finish_blocks()?;
         let returns = self.kernel_returns()?;
         debug_assert_eq!(self.region, self.kernel.body);
+        self.detach_stopped()?;
         calls::captures::pass_captures(&mut self.kernel);
         self.finish_trees();
         let evaluations = self.host.evaluations();
@@ -190,7 +196,6 @@ impl<'a, H: Host> Lowerer<'a, H> {
             dependencies,
             fields: self.fields,
             formulas: self.formulas,
-            stopped: self.stopped,
             returns,
             warnings: self.warnings,
             evaluations,
@@ -292,6 +297,18 @@ impl<'a, H: Host> Lowerer<'a, H> {
     fn end_region(&mut self, region: Region, span: Span, yielded: &[Value]) {
         let loc = self.loc(span);
         Builder::at(&mut self.kernel, region, loc).yields(yielded);
+    }
+
+    /// Begins a block of the program inside of the open one, or of `around`. Gives the one to go back to.
+    fn begin_block(&mut self, around: Option<Block>) -> Block {
+        let around = around.unwrap_or_else(|| self.blocks_of_ops.open());
+        let block = self.blocks_of_ops.add(around);
+        self.switch_block(block)
+    }
+
+    /// Goes on with another block of the program. Gives the one that was open.
+    fn switch_block(&mut self, to: Block) -> Block {
+        self.blocks_of_ops.switch(to, self.kernel.ops.len())
     }
 
     /// Whether a loop here is one of the kernel's tasks.

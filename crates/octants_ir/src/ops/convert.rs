@@ -6,6 +6,7 @@ family! {
     /// The result's type says to what.
     ConvertOp {
         Cast "cast" Any diff "By value: reals truncate toward zero to integers and saturate (NaN gives 0), integers wrap, to `u1` means non-zero.";
+        Detach "detach" Real flat "The value itself, of the same type, through which no derivative goes.";
         BitCast "bit_cast" Any flat "By bits: both types have one width.";
     }
 }

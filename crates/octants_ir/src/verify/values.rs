@@ -133,7 +133,12 @@ impl Verifier<'_> {
             None => false,
             Some(elem) => {
                 let same_width = from.elem().is_some_and(|from| from.bits() == elem.bits());
-                to == Type::Data(from.with_elem(elem)) && (convert == ConvertOp::Cast || same_width)
+                let may_be = match convert {
+                    ConvertOp::Cast => true,
+                    ConvertOp::BitCast => same_width,
+                    ConvertOp::Detach => from.elem() == Some(elem),
+                };
+                to == Type::Data(from.with_elem(elem)) && may_be
             }
         };
         if !fits {

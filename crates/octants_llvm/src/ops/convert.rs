@@ -10,6 +10,7 @@ impl Emitter<'_> {
     pub(crate) fn conversion(&mut self, op: ConvertOp, a: Val, to: Scalar) -> Val {
         match op {
             ConvertOp::Cast => self.cast(a, to),
+            ConvertOp::Detach => a,
             ConvertOp::BitCast => self.bit_cast(a, to),
         }
     }

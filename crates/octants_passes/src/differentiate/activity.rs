@@ -1,6 +1,7 @@
 //! Which values depend on an input that has a derivative (they *vary*), and which of them a result depends on (they are *useful*).
 //! Everything else is a constant for differentiation.
 
+use octants_ir::ops::ConvertOp;
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -27,7 +28,7 @@ pub(super) struct Losses {
 enum Through {
     /// Those that have one.
     Derivatives,
-    /// All that compute something from their operands, conversions to integers among them.
+    /// All that compute something from their operands, conversions to integers among them; not those that a program stops derivatives by.
     Everything,
 }
 
@@ -38,14 +39,9 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Loads of arrays that are `stopped` give constants.
-    pub fn find(
-        kernel: &Kernel,
-        companion_of: &SideTable<Value, Option<Value>>,
-        stopped: &SideTable<Value, bool>,
-    ) -> Self {
+    pub fn find(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>) -> Self {
         let ops = ops_in(kernel, kernel.body);
-        let mut search = Search::new(kernel, companion_of, stopped, Through::Derivatives);
+        let mut search = Search::new(kernel, companion_of, Through::Derivatives);
         search.vary_all(&ops);
         search.changed = true;
         while std::mem::take(&mut search.changed) {
@@ -60,14 +56,13 @@ impl Activity {
     pub fn rounded(
         kernel: &Kernel,
         companion_of: &SideTable<Value, Option<Value>>,
-        stopped: &SideTable<Value, bool>,
         storage: &[Storage],
     ) -> Vec<Refusal> {
         if !storage.contains(&Storage::Rounded) {
             return Vec::new();
         }
         let ops = ops_in(kernel, kernel.body);
-        let mut search = Search::new(kernel, companion_of, stopped, Through::Everything);
+        let mut search = Search::new(kernel, companion_of, Through::Everything);
         search.vary_all(&ops);
         let mut refused = Vec::new();
         for op in ops {
@@ -151,7 +146,6 @@ impl Activity {
 struct Search<'k> {
     kernel: &'k Kernel,
     companion_of: &'k SideTable<Value, Option<Value>>,
-    stopped: &'k SideTable<Value, bool>,
     varied: SideTable<Value, bool>,
     useful: SideTable<Value, bool>,
     changed: bool,
@@ -159,14 +153,9 @@ struct Search<'k> {
 }
 
 impl<'k> Search<'k> {
-    fn new(
-        kernel: &'k Kernel,
-        companion_of: &'k SideTable<Value, Option<Value>>,
-        stopped: &'k SideTable<Value, bool>,
-        through: Through,
-    ) -> Self {
+    fn new(kernel: &'k Kernel, companion_of: &'k SideTable<Value, Option<Value>>, through: Through) -> Self {
         let (varied, useful) = (SideTable::new(false), SideTable::new(false));
-        Self { kernel, companion_of, stopped, varied, useful, changed: true, through }
+        Self { kernel, companion_of, varied, useful, changed: true, through }
     }
 
     fn vary_all(&mut self, ops: &[Op]) {
@@ -202,8 +191,7 @@ impl<'k> Search<'k> {
             if !matches!(kernel.ty(base), Type::Array(_)) && access.writes {
                 self.set_varied(base, stored);
             }
-            let has_derivative = self.companion_of[base].is_some() && !self.stopped[base];
-            let loaded = has_derivative || self.varied[base];
+            let loaded = self.companion_of[base].is_some() || self.varied[base];
             for &result in &data.results {
                 self.set_varied(result, loaded && access.reads);
             }
@@ -232,7 +220,8 @@ impl<'k> Search<'k> {
     }
 
     fn flows(&self, kind: &OpKind, operand: usize) -> bool {
-        self.through == Through::Everything || flows(kind, operand)
+        let detaches = matches!(kind, OpKind::Convert(ConvertOp::Detach));
+        self.through == Through::Everything && !detaches || flows(kind, operand)
     }
 
     fn use_of(&mut self, op: Op) {

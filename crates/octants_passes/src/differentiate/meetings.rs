@@ -28,14 +28,11 @@ pub struct Meetings {
 pub fn possible_meetings(kernel: &Kernel, storage: &[Storage]) -> Result<Option<Meetings>, Vec<Refusal>> {
     let Primal { kernel, derived, companions, .. } = Primal::new(kernel, Mode::Reverse, storage)?;
     let params = derived.regions[derived.body].params.clone();
-    let (mut companion_of, mut stopped) = (SideTable::new(None), SideTable::new(false));
+    let mut companion_of = SideTable::new(None);
     for &(param, companion) in &companions {
         companion_of.set(params[param], Some(params[companion]));
     }
-    for (&param, storage) in params.iter().zip(storage) {
-        stopped.set(param, matches!(storage, Storage::Stopped(_)));
-    }
-    let activity = Activity::find(&derived, &companion_of, &stopped);
+    let activity = Activity::find(&derived, &companion_of);
     let order = Order::new(&kernel);
     let base = |op: Op| kernel.ops[op].operands[0];
     let derives = |base: Value| companion_of[base].is_some();

@@ -82,8 +82,6 @@ pub enum Storage {
     Rounded,
     /// It has storage, laid out so; as the parameter itself if nothing is said.
     Companion(Option<Layout>),
-    /// Likewise, but what is loaded counts as a constant. What is stored does not.
-    Stopped(Option<Layout>),
 }
 
 /// A kernel that computes a derivative.
@@ -239,14 +237,10 @@ impl<'s> Primal<'s> {
         for &(param, companion) in &companions {
             companion_of.set(params[param], Some(params[companion]));
         }
-        let mut stopped = SideTable::new(false);
-        for (&param, storage) in params.iter().zip(storage) {
-            stopped.set(param, matches!(storage, Storage::Stopped(_)));
-        }
-        let activity = Activity::find(&kernel, &companion_of, &stopped);
+        let activity = Activity::find(&kernel, &companion_of);
         let losses = activity.losses(&kernel, mode, storage);
         refusals.extend(&losses.refused);
-        refusals.extend(Activity::rounded(&kernel, &companion_of, &stopped, storage));
+        refusals.extend(Activity::rounded(&kernel, &companion_of, storage));
         refusals.extend(raced(&kernel, &companion_of, &races));
         if mode == Mode::Reverse {
             refusals.extend(crossed(&kernel, &companion_of, &activity));
@@ -325,7 +319,7 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
     let mut companions = Vec::new();
     for (index, (&param, storage)) in params.iter().zip(storage).enumerate() {
         let layout = match storage {
-            Storage::Companion(layout) | Storage::Stopped(layout) => layout,
+            Storage::Companion(layout) => layout,
             Storage::Constant | Storage::Missing | Storage::Dropped | Storage::Rounded => continue,
         };
         let Type::Array(array) = kernel.ty(param) else { continue };

@@ -157,7 +157,7 @@ impl Round<'_> {
                 | OpKind::BitUnary(BitUnary::Not)
                 | OpKind::Compare(_)
                 | OpKind::Select
-                | OpKind::Convert(ConvertOp::Cast | ConvertOp::BitCast) => cost += 1,
+                | OpKind::Convert(ConvertOp::Cast | ConvertOp::BitCast | ConvertOp::Detach) => cost += 1,
                 _ => return false,
             }
         }

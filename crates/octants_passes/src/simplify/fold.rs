@@ -17,6 +17,7 @@ pub(crate) fn fold(kind: &OpKind, operands: &[Const], result: Scalar) -> Option<
         (OpKind::Compare(op), [a, b]) => Some(Const::bool(compare(*op, *a, *b)?)),
         (OpKind::MathUnary(op), [a]) => math_unary(*op, *a),
         (OpKind::Convert(ConvertOp::Cast), [a]) => cast(*a, result),
+        (OpKind::Convert(ConvertOp::Detach), [a]) => Some(*a),
         (OpKind::Convert(ConvertOp::BitCast), [a]) => Some(Const::from_bits(result, a.bits())),
         _ => None,
     }

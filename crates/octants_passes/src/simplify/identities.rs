@@ -303,13 +303,14 @@ impl Round<'_> {
 
     fn convert(&mut self, site: &Site, op: ConvertOp, a: Value) -> Option<Value> {
         let from = self.kernel.ty(a).scalar()?;
-        if from == site.ty {
+        // What is a constant for derivatives stays one.
+        if from == site.ty && op != ConvertOp::Detach {
             return Some(a);
         }
         let inner = self.operand_of(a, &OpKind::Convert(op))?;
         let first = self.kernel.ty(inner).scalar()?;
         let collapses = match op {
-            ConvertOp::BitCast => true,
+            ConvertOp::BitCast | ConvertOp::Detach => true,
             ConvertOp::Cast => {
                 // A real saturates where an integer wraps.
                 let saturates =

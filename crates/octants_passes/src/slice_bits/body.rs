@@ -591,6 +591,7 @@ impl<'k> Slicer<'k> {
                         Some(Number::bit(number.ne(&zero, &mut self.at())))
                     }
                     (ConvertOp::Cast, _) => number.wrapped(ty.bits() as usize),
+                    (ConvertOp::Detach, _) => None,
                     (ConvertOp::BitCast, _) => (from.bits() == ty.bits()).then_some(number),
                 }
             }

@@ -24,9 +24,9 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
     ) -> PyResult<Specialisation> {
-        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let companions = companions(kernel, kind, dependencies, fields, arguments)?;
-        let storage = |of| storage(kernel, of, &companions, stopped);
+        let storage = |of| storage(kernel, of, &companions);
         let (mode, session) = (kind.mode(), &current.session);
         let made = match kind {
             DerivativeKind::Forward | DerivativeKind::Reverse => {

@@ -137,9 +137,9 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
     ) -> PyResult<(TapeChecks, Option<Specialisation>)> {
-        let Lowered { kernel, dependencies, fields, stopped, .. } = lowered;
+        let Lowered { kernel, dependencies, fields, .. } = lowered;
         let companions = companions(kernel, DerivativeKind::Reverse, dependencies, fields, arguments)?;
-        let storage = storage(kernel, CompanionKind::Grad, &companions, stopped)?;
+        let storage = storage(kernel, CompanionKind::Grad, &companions)?;
         let made = py
             .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
@@ -174,11 +174,11 @@ impl Kernel {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
     ) -> PyResult<Option<Specialisation>> {
-        let Lowered { kernel, dependencies, fields, stopped, returns, .. } = lowered;
+        let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
         let beside = |kind| companions(kernel, kind, dependencies, fields, arguments);
         let (of_second, of_forward) =
             (beside(DerivativeKind::ForwardOverReverse)?, beside(DerivativeKind::Forward)?);
-        let storage = |of| storage(kernel, of, &of_second, stopped);
+        let storage = |of| storage(kernel, of, &of_second);
         let (grads, duals) = (storage(CompanionKind::Grad)?, storage(CompanionKind::Dual)?);
         let grad_duals = storage(CompanionKind::GradDual)?;
         let session = &current.session;

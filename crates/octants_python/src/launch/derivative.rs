@@ -7,7 +7,7 @@ use std::ops::Range;
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
-use octants::ir::{ArrayType, Kernel, Layout, Loc, Scalar, Type};
+use octants::ir::{ArrayType, Kernel, Loc, Scalar, Type};
 use octants::{CompiledKernel, FieldLeaf, Gradient, LoopMemory, Mode, Storage, total_bytes};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -71,8 +71,6 @@ pub struct Companion<'py> {
     found: Option<Bound<'py, PyAny>>,
     /// Whether the annotation says that there is none, whatever the array has.
     pub is_ignored: bool,
-    /// Of a field's leaf: where its first element lies.
-    address: Option<u64>,
 }
 
 /// What the parameter is of its dependency.
@@ -318,12 +316,6 @@ pub fn companions<'py>(
             Origin::Argument(number) => &*arguments[*number],
             Origin::Member { .. } | Origin::Captured | Origin::Held => recorded,
         };
-        let address = match part {
-            Part::Leaf(leaf) | Part::Cells(leaf) => {
-                bound_field(tensor::unwrapped(object))?.leaves[leaf].first_address().ok()
-            }
-            Part::Words(_) | Part::Array(_) | Part::View(_) => None,
-        };
         let is_ignored =
             matches!(origin, Origin::Argument(_)) && matches!(part, Part::Array(_)) && recorded.is_none();
         for &kind in kind.companions() {
@@ -332,7 +324,7 @@ pub fn companions<'py>(
                 let of = &bound_field(tensor::unwrapped(object))?.leaves[leaf];
                 require_same_cells(found, of, &kernel.params[param].name)?;
             }
-            companions.push(Companion { param, dependency, part, kind, found, is_ignored, address });
+            companions.push(Companion { param, dependency, part, kind, found, is_ignored });
         }
     }
     Ok(companions)
@@ -345,17 +337,8 @@ fn holds_words(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     told.map_or(Ok(false), |told| told.is_truthy())
 }
 
-/// What the compiler is told of those of one kind. What is loaded from the fields `stopped` is a constant.
-pub fn storage(
-    kernel: &Kernel,
-    kind: CompanionKind,
-    companions: &[Companion<'_>],
-    stopped: &[Bound<'_, PyAny>],
-) -> PyResult<Vec<Storage>> {
-    let mut constant = Vec::new();
-    for field in stopped {
-        constant.extend(bound_field(field)?.leaves.iter().filter_map(|leaf| leaf.first_address().ok()));
-    }
+/// What the compiler is told of those of one kind.
+pub fn storage(kernel: &Kernel, kind: CompanionKind, companions: &[Companion<'_>]) -> PyResult<Vec<Storage>> {
     let mut storage = vec![Storage::Constant; kernel.params.len()];
     for one in companions.iter().filter(|one| one.kind == kind) {
         storage[one.param] = match (&one.found, one.part) {
@@ -367,7 +350,7 @@ pub fn storage(
                 let Type::Array(array) = kernel.ty(kernel.regions[kernel.body].params[one.param]) else {
                     return Err(errors::bug("elements of a field are an array"));
                 };
-                companion_of(one, array.layout.map(|layout| kernel.layouts[layout].clone()), &constant)
+                Storage::Companion(array.layout.map(|layout| kernel.layouts[layout].clone()))
             }
             (Some(found), Part::Leaf(_)) => {
                 let [leaf] = &*bound_field(found)?.leaves else {
@@ -377,19 +360,11 @@ pub fn storage(
                     );
                     return Err(errors::plain(found.py(), Code::DerivativeArguments, text));
                 };
-                companion_of(one, Some((**leaf.layout()).clone()), &constant)
+                Storage::Companion(Some((**leaf.layout()).clone()))
             }
         };
     }
     Ok(storage)
-}
-
-/// The storage of a field's derivatives. Those of a field that is a constant are there, and of no use.
-fn companion_of(one: &Companion<'_>, layout: Option<Layout>, constant: &[u64]) -> Storage {
-    match one.address {
-        Some(address) if constant.contains(&address) => Storage::Stopped(layout),
-        _ => Storage::Companion(layout),
-    }
 }
 
 /// Refuses derivatives of a sparse field that come and go with other cells than its elements.

@@ -15,12 +15,13 @@ use crate::ast::{Expr, Stmt};
 use crate::host::{Annotation, Host};
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
+use crate::lower::data::blocks::KERNEL_BODY;
 use crate::lower::data::flow::{Continuation, Exit, Flow};
 use crate::lower::data::function::{Instance, Key};
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
-use crate::lower::statements::exits::may_return;
+use crate::lower::statements::exits::{always_returns, may_return};
 use crate::signature::source_unavailable;
 
 /// What is passed for one parameter.
@@ -104,9 +105,16 @@ impl<H: Host> Lowerer<'_, H> {
                     key.push(Key::Value);
                     passed.push(Passed::Reference(argument.term, values));
                 }
-                (Some(Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_)), Some(ty)) => {
+                (
+                    Some(wanted @ (Annotation::Scalar(_) | Annotation::Tensor(..) | Annotation::Struct(_))),
+                    Some(ty),
+                ) => {
                     let mut values = Vec::new();
-                    let term = self.typed_member(ty, argument.term, at)?;
+                    let term = match self.data_of(wanted) {
+                        Some(Data::Tensor(tensor)) => self.reshaped(argument.term, tensor.shape, at)?,
+                        _ => argument.term,
+                    };
+                    let term = self.typed_member(ty, term, at)?;
                     self.flattened(&term, at, &mut values);
                     key.push(Key::Value);
                     passed.push(Passed::Values(values));
@@ -250,7 +258,10 @@ impl<H: Host> Lowerer<'_, H> {
         // The index of the caller's loop cannot be seen from the function.
         let thread = self.thread.take();
         self.frames.push(frame);
+        let block = self.begin_block(Some(KERNEL_BODY));
         let lowered = self.function_body(function, &tree, (key, types), (results, returns, is_tuple));
+        self.switch_block(block);
+        self.unused_loop_config();
         self.frames.pop();
         (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop) = outer;
         self.thread = thread;
@@ -302,7 +313,7 @@ impl<H: Host> Lowerer<'_, H> {
         self.frame_mut().exit = Some(Exit { flag, results: locals.clone(), returns, is_tuple });
         self.statements(&tree.body)?;
         self.flush_pending()?;
-        if !returns_nothing && !self.frame().ended {
+        if !returns_nothing && !self.frame().ended && !always_returns(&tree.body) {
             return Err(self.error_with_help(
                 Code::MissingReturn,
                 span,

@@ -1,6 +1,7 @@
 //! What lowering works with: terms, arguments, the functions and scopes being lowered, and how control moves in them. Data only: nothing here knows how anything is lowered.
 
 pub(crate) mod argument;
+pub(crate) mod blocks;
 pub(crate) mod flow;
 pub(crate) mod function;
 pub(crate) mod scope;

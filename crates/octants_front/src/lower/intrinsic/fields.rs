@@ -205,25 +205,6 @@ impl<H: Host> Lowerer<'_, H> {
         }
         Ok(Term::None)
     }
-
-    /// `stop_grad(*fields)`: for derivatives of the kernel, what is loaded from these fields is a constant.
-    pub(crate) fn stop_grad(
-        &mut self,
-        arguments: &[Argument<H::Object>],
-        span: Span,
-    ) -> Fallible<Term<H::Object>> {
-        if arguments.is_empty() {
-            return Err(self.bad_arguments(Intrinsic::StopGrad, span));
-        }
-        self.field_hint(Intrinsic::StopGrad, arguments)?;
-        for argument in arguments {
-            let Term::Object(object) = self.rvalue(argument.term.clone(), argument.span)? else { continue };
-            // A node is no field.
-            self.field_kind(&object, argument.span)?;
-            self.stopped.push(object);
-        }
-        Ok(Term::None)
-    }
 }
 
 /// The place that an element of a field begins with.

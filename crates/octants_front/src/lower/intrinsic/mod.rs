@@ -7,6 +7,7 @@ mod random;
 mod ranges;
 mod sparse;
 mod statics;
+pub(crate) mod stop_grad;
 mod tensors;
 
 use octants_diag::{Code, Span};
@@ -95,7 +96,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::Range => self.range(arguments, span),
             I::Ndrange => self.ndrange(callee, arguments, span),
             I::Grouped => self.grouped(arguments, span),
-            I::LoopConfig => self.loop_config(arguments),
+            I::LoopConfig => self.loop_config(arguments, span),
             I::StreamParallel => Err(self.stray_stream_parallel(span)),
             I::GetAddr => self.get_addr(arguments, span),
             I::RescaleIndex => self.rescale_index(arguments, span),

@@ -103,7 +103,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// The field that memory is asked for, and the number of a field's first leaf in it.
-    fn whole_field(&self, object: &H::Object) -> (H::Object, usize) {
+    pub(crate) fn whole_field(&self, object: &H::Object) -> (H::Object, usize) {
         let (mut whole, mut first_leaf) = (object.clone(), 0);
         while let Some(part) = self.parts.iter().find(|part| self.host.same(&part.field, &whole)) {
             first_leaf += part.first_leaf;
@@ -113,7 +113,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Remembers whose member a field is.
-    fn note_part(&mut self, whole: &H::Object, name: &str, field: &H::Object) {
+    pub(crate) fn note_part(&mut self, whole: &H::Object, name: &str, field: &H::Object) {
         if COMPANIONS.contains(&name) || self.parts.iter().any(|part| self.host.same(&part.field, field)) {
             return;
         }

@@ -130,7 +130,9 @@ impl<H: Host> Lowerer<'_, H> {
         let continuation = Continuation { scope: Some(span), ..*rest };
         let (region, ()) = self.open_region(&[], |inner, _| {
             inner.frame_mut().push_scope();
+            let around = inner.begin_block(None);
             inner.block(stmts, Some(&continuation))?;
+            inner.switch_block(around);
             inner.frame_mut().pop_scope(span);
             Ok(())
         })?;

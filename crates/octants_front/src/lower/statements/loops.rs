@@ -115,6 +115,15 @@ impl<H: Host> Lowerer<'_, H> {
         self.error_with_help(Code::LoopIterable, span, format!("a loop cannot run over {what}"), help)
     }
 
+    fn not_a_loop_variable(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+        self.error_with_help(
+            Code::LoopTargets,
+            span,
+            "a loop variable must be a plain name",
+            "write one name for each axis, `for i, j in ...`, or one for all with `for I in oc.grouped(...)`",
+        )
+    }
+
     fn targets<'s>(&mut self, target: &'s Expr, range: &Ndrange, grouped: bool) -> Fallible<Targets<'s>> {
         let names = match &target.kind {
             ExprKind::Name(name) => vec![(name, target.span)],
@@ -122,23 +131,13 @@ impl<H: Host> Lowerer<'_, H> {
                 let mut names = Vec::new();
                 for item in items {
                     let ExprKind::Name(name) = &item.kind else {
-                        return Err(self.error(
-                            Code::LoopTargets,
-                            item.span,
-                            "a loop variable must be a plain name",
-                        ));
+                        return Err(self.not_a_loop_variable(item.span));
                     };
                     names.push((name, item.span));
                 }
                 names
             }
-            _ => {
-                return Err(self.error(
-                    Code::LoopTargets,
-                    target.span,
-                    "a loop variable must be a plain name",
-                ));
-            }
+            _ => return Err(self.not_a_loop_variable(target.span)),
         };
         for (name, span) in &names {
             self.check_loop_variable(name, *span)?;
@@ -343,9 +342,12 @@ impl<H: Host> Lowerer<'_, H> {
         frame.push_scope();
         let depth = frame.depth;
         frame.loops.push(Loop { kind, depth, skip: None, span, gives_up });
+        self.begin_block(None);
     }
 
     fn leave_loop(&mut self, span: Span) {
+        self.unused_loop_config();
+        self.switch_block(self.blocks_of_ops.around(self.blocks_of_ops.open()));
         let frame = self.frame_mut();
         frame.loops.pop();
         frame.pop_scope(span);
@@ -353,8 +355,18 @@ impl<H: Host> Lowerer<'_, H> {
         frame.ended = false;
     }
 
+    /// Tells of a `loop_config` that no loop follows, and forgets it.
+    pub(crate) fn unused_loop_config(&mut self) {
+        let Some(span) = self.next_loop.take().and_then(|config| config.span) else { return };
+        let message = "`loop_config` has no effect: no `for` loop follows it in its block";
+        let warning = self.diagnostic(Code::UnusedLoopConfig, span, message);
+        self.warn(warning.help(
+            "write it right before the `for` loop that it is about; a `while` has nothing to configure",
+        ));
+    }
+
     pub(crate) fn while_statement(&mut self, test: &Expr, body: &[Stmt], span: Span) -> Fallible<()> {
-        self.next_loop = None;
+        self.unused_loop_config();
         let broken = self.may_end_early(body).then(|| self.new_flag(span));
         let (cond, going) = match (broken, &test.kind) {
             (Some(flag), ExprKind::Bool(true)) => {

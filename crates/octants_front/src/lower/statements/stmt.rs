@@ -17,7 +17,9 @@ impl<H: Host> Lowerer<'_, H> {
     /// Statements with a scope of their own.
     pub(crate) fn scoped(&mut self, stmts: &[Stmt], span: Span) -> Fallible<Flow> {
         self.frame_mut().push_scope();
+        let around = self.begin_block(None);
         let flow = self.block(stmts, None)?;
+        self.switch_block(around);
         self.frame_mut().pop_scope(span);
         Ok(flow)
     }
@@ -51,8 +53,10 @@ impl<H: Host> Lowerer<'_, H> {
         match continuation {
             None => Ok(Flow::Next),
             Some(continuation) => {
+                let ended = self.blocks_of_ops.open();
                 if let Some(span) = continuation.scope {
                     self.frame_mut().pop_scope(span);
+                    self.switch_block(self.blocks_of_ops.around(ended));
                 }
                 if let Some(group) = continuation.group {
                     self.end_group(group)?;
@@ -61,6 +65,7 @@ impl<H: Host> Lowerer<'_, H> {
                 if let Some(_span) = continuation.scope {
                     // The caller that pushed the scope pops one: give it one to pop.
                     self.frame_mut().push_scope();
+                    self.switch_block(ended);
                 }
                 // The caller must not lower the tail again.
                 Ok(if flow == Flow::Next { Flow::Done } else { flow })
@@ -150,13 +155,31 @@ impl<H: Host> Lowerer<'_, H> {
     fn check_loop_else(&self, orelse: Option<Span>, word: &str) -> Fallible<()> {
         match orelse {
             None => Ok(()),
-            Some(span) => Err(self.error_with_help(
+            Some(body) => Err(self.error_with_help(
                 Code::LoopElse,
-                span,
+                self.word_before(body, "else"),
                 format!("'else' clause for '{word}' is not supported in a kernel"),
                 "keep a flag and test it after the loop",
             )),
         }
+    }
+
+    /// A word that begins a line, at or above the line of a span.
+    fn word_before(&self, span: Span, word: &str) -> Span {
+        let map = self.sources.map();
+        let Some(file) = map.file(span.file) else { return span };
+        let text = &file.text[..span.start as usize];
+        let mut end = text.len();
+        for line in text.split_inclusive('\n').rev() {
+            let start = end - line.len();
+            let indent = line.len() - line.trim_start().len();
+            if line[indent..].starts_with(word) {
+                let at = (start + indent) as u32;
+                return Span::new(span.file, at, at + word.len() as u32);
+            }
+            end = start;
+        }
+        span
     }
 
     /// `break` and `continue`.

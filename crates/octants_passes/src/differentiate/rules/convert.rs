@@ -7,6 +7,6 @@ use super::Partial;
 pub(super) fn partial(op: ConvertOp) -> Partial {
     match op {
         ConvertOp::Cast => Partial::One,
-        ConvertOp::BitCast => Partial::Zero,
+        ConvertOp::BitCast | ConvertOp::Detach => Partial::Zero,
     }
 }
