@@ -92,9 +92,11 @@ def test_without_a_gpu_cuda_says_what_is_missing(without_a_gpu):
 
 
 def test_the_environment_names_a_device():
-    program = "import octants as oc; oc.init(arch=oc.cpu, log_level='error'); print(oc.cfg.arch, oc.cfg.device_id)"
+    program = "import octants as oc; oc.init(log_level='error'); print(oc.cfg.arch, oc.cfg.device_id)"
     assert run(program, OC_ARCH="reference").stdout == "oc.reference 0\n"
     assert run(program, OC_ARCH="gpu", OC_ENABLE_CUDA="0").stdout == "oc.cpu 0\n"
+    asked = program.replace("init(", "init(arch=oc.cpu, ")
+    assert run(asked, OC_ARCH="reference").stdout == "oc.cpu 0\n"
     refused = run(program, OC_ARCH="warp")
     assert "ValueError" in refused.stderr and "OC_ARCH='warp' is no device" in refused.stderr
 

@@ -35,7 +35,8 @@ def test_constructors():
     "make, words",
     [
         (lambda: oc.Matrix([[1, 2], [3]]), "equal length"),
-        (lambda: oc.Matrix([oc.Vector([1, 2]), oc.Vector([3, 4])]), "oc.Matrix.rows"),
+        (lambda: oc.Matrix([oc.Vector([1, 2]), oc.Vector([3, 4, 5])]), "equal length"),
+        (lambda: oc.Matrix([oc.Matrix([[1, 2]]), oc.Matrix([[3, 4]])]), "not matrices"),
         (lambda: oc.Vector([[1, 2], [3, 4]]), "flat list"),
         (lambda: oc.Vector(3), "list of numbers"),
         (lambda: oc.Vector("ab"), "list of numbers"),

@@ -111,6 +111,8 @@ def only_if(a: oc.i32) -> oc.i32:
 @oc.real_func
 def only_in_loop(a: oc.i32) -> oc.i32:
     for i in range(a):
+        if i > a:
+            continue
         return i
 
 

@@ -212,7 +212,7 @@ def init(
 ) -> None:
     """Starts a session: picks a device and sets options. A session that was current ends.
 
-    ``arch`` is a device or a list of devices tried in order; the environment variable ``OC_ARCH`` overrides it. Other options are
+    ``arch`` is a device or a list of devices tried in order; without one, the environment variable ``OC_ARCH`` names it. Other options are
     keywords; a keyword beats the environment variable ``OC_<NAME>``."""
 
 def reset() -> None:

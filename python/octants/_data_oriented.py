@@ -33,3 +33,26 @@ def field_type(cls: type, name: str) -> object:
         if annotation is not None:
             return annotation
     return None
+
+
+def require_frozen(cls: type, path: tuple[type, ...] = ()) -> None:
+    """Refuses a dataclass with a ``Final`` member that can be reached through one that is not frozen.
+
+    Such members are constants of compiled code: the class says that nobody assigns them.
+    """
+    import typing
+
+    if cls in path:
+        return
+    path = (*path, cls)
+    for name in getattr(cls, "__dataclass_fields__", ()):
+        declared = field_type(cls, name)
+        if typing.get_origin(declared) is typing.Final or declared is typing.Final:
+            for holder in path:
+                if not holder.__dataclass_params__.frozen:
+                    raise TypeError(
+                        f"`{cls.__name__}.{name}` is `Final`, a constant of compiled code, and {holder.__name__} is not frozen: write "
+                        f"`@dataclasses.dataclass(frozen=True)` above {holder.__name__}, or leave `Final` out"
+                    )
+        elif isinstance(declared, type) and hasattr(declared, "__dataclass_fields__"):
+            require_frozen(declared, path)

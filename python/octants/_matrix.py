@@ -317,8 +317,10 @@ def _array_of_list(values, numpy):
     if isinstance(values, (str, bytes, dict, set, frozenset)) or not hasattr(values, "__iter__"):
         raise OctantsTypeError(f"a matrix or vector is made from a list of numbers, not from {type(values).__name__}")
     rows = list(values)
+    # A vector is a row.
+    rows = [row.entries.tolist() if isinstance(row, Matrix) and row.entries.ndim == 1 else row for row in rows]
     if any(isinstance(row, Matrix) for row in rows):
-        raise OctantsTypeError("a list of vectors does not say what it makes: use oc.Matrix.rows or oc.Matrix.cols")
+        raise OctantsTypeError("the rows of a matrix are lists of numbers or vectors, not matrices")
     if any(hasattr(row, "__len__") and not isinstance(row, str) for row in rows):
         rows = [list(row) if hasattr(row, "__len__") and not isinstance(row, (set, frozenset)) else row for row in rows]
         if any(not isinstance(row, list) or len(row) != len(rows[0]) for row in rows):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over
 from ._octants import DataType, plain_array, trace_call
-from ._promotion import data_type, numpy_type
+from ._promotion import data_type, default_integer, default_real, default_unsigned, numpy_type
 from .exceptions import OctantsSyntaxError, OctantsTypeError
 
 #: A type with more entries is allowed, with a warning: every operation on it is compiled entry by entry.
@@ -32,7 +32,7 @@ class MatrixType:
         self.n = _extent("n", n)
         self.m = _extent("m", m)
         self.ndim = ndim
-        self.dtype: DataType | None = None if dtype is None else data_type(dtype)
+        self._set_dtype(dtype)
         if n * m > MANY_ENTRIES:
             import warnings
 
@@ -41,6 +41,9 @@ class MatrixType:
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _set_dtype(self, dtype) -> None:
+        self.dtype: DataType | None = None if dtype is None else data_type(dtype)
 
     def get_shape(self) -> tuple[int, ...]:
         """``(n,)`` for vectors, ``(n, m)`` for matrices."""
@@ -140,6 +143,44 @@ class VectorType(MatrixType):
 
     def __reduce__(self) -> tuple:
         return vector, (self.n, self.dtype, self.unpacked)
+
+
+_DEFAULTS = {"real": default_real, "integer": default_integer, "unsigned": default_unsigned}
+
+
+def _of_session(base: type) -> type:
+    """Types whose entries have a default type of the session that is current whenever somebody asks."""
+
+    class OfSession(base):
+        __slots__ = ("_name", "default_kind")
+
+        def __init__(self, name: str, default_kind: str, *shape: int):
+            self._name, self.default_kind = name, default_kind
+            super().__init__(*shape, None)
+
+        def _set_dtype(self, dtype) -> None:
+            pass
+
+        @property
+        def dtype(self) -> DataType:
+            return _DEFAULTS[self.default_kind]()
+
+        def __reduce__(self) -> tuple:
+            return _of_math, (self._name,)
+
+    OfSession.__name__ = OfSession.__qualname__ = base.__name__
+    return OfSession
+
+
+#: Such types of matrices and vectors: ``SessionVectorType("vec2", "real", 2)``, by the name that ``oc.math`` has for it.
+SessionMatrixType = _of_session(MatrixType)
+SessionVectorType = _of_session(VectorType)
+
+
+def _of_math(name: str):
+    from . import math
+
+    return getattr(math, name)
 
 
 def matrix(n=None, m=None, dtype=None) -> MatrixType:

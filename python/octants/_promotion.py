@@ -20,7 +20,12 @@ def default_integer() -> DataType:
     return getattr((_session or _imported_session()).cfg, "default_ip", _I32)
 
 
-_F32, _I32 = dtypes["f32"], dtypes["i32"]
+def default_unsigned() -> DataType:
+    """The unsigned integers that are as wide as the session's ``int``."""
+    return getattr((_session or _imported_session()).cfg, "default_up", _U32)
+
+
+_F32, _I32, _U32 = dtypes["f32"], dtypes["i32"], dtypes["u32"]
 _session = None
 
 

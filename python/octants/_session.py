@@ -95,7 +95,7 @@ def init(
 ):
     """Starts a session: picks a device and sets options. A session that was current ends.
 
-    ``arch`` is a device or a list of devices tried in order; the environment variable ``OC_ARCH`` overrides it. Other options are
+    ``arch`` is a device or a list of devices tried in order; without one, the environment variable ``OC_ARCH`` names it. Other options are
     keywords; a keyword beats the environment variable ``OC_<NAME>``.
     """
     host_only("init")
@@ -151,9 +151,9 @@ def sync(*, all: bool = False):
 
 
 def _wanted(arch) -> list[Arch]:
-    """The devices to try, in order. ``OC_ARCH`` beats the argument."""
+    """The devices to try, in order: those of the argument, or that of ``OC_ARCH``."""
     named = os.environ.get("OC_ARCH")
-    if named:
+    if named and arch is None:
         if named != "gpu" and named not in _BY_NAME:
             raise ValueError(f"OC_ARCH={named!r} is no device; there are {', '.join(sorted(_BY_NAME))} and gpu")
         arch = gpu if named == "gpu" else _BY_NAME[named]

@@ -3,10 +3,12 @@ import octants as oc
 
 
 @oc.kernel
-def k():
-    v = oc.Vector([1, 2])
-    if v > 0:
-        v[0] = 1
+def f(n: int) -> int:
+    v = oc.Vector([n, 2])
+    result = 0
+    if v > 1:
+        result = 1
+    return result
 
 
-k()
+f(1)

@@ -346,7 +346,7 @@ codes! {
     StaleHandle "OC0804" Runtime "a handle of a session that was reset"
         "Arrays, streams and events belong to the session that made them.";
     DataclassMismatch "OC0806" RuntimeType "an argument of another class than the dataclass of the annotation"
-        "A parameter annotated with a dataclass takes instances of exactly that class.";
+        "A parameter annotated with a dataclass takes instances of that class and of dataclasses derived from it.";
     TemplatedFloat "OC0807" Value "a real as a compile-time argument"
         "With `raise_on_templated_floats=True` a real cannot be a compile-time argument: each value would compile the kernel again.";
 
@@ -385,6 +385,8 @@ codes! {
         "An annotation that is a number's type converts what an `@oc.func` returns. One that is a vector, a matrix or a struct does not: the caller gets the value as it is. Correct the annotation, or cast what is returned.";
     FrozenValue "OC1011" UserWarning "a time or a random number that is part of the code"
         "Functions of Python run while the kernel is being compiled. One that gives the time or a random number gave it once: each call of the kernel sees the same. Pass it as an argument, or use `oc.random` for a number that each call draws anew.";
+    UnusedLoopConfig "OC1012" UserWarning "`loop_config` without a loop"
+        "What `oc.loop_config(...)` says is about the next `for` loop of the same block. Here none follows.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";

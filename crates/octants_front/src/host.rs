@@ -232,6 +232,13 @@ pub enum ScalarAnnotation {
     DefaultInt,
     /// Python's `float`.
     DefaultFloat,
+    /// Unsigned integers as wide as Python's `int`.
+    DefaultUnsigned,
+}
+
+/// The unsigned integers that are as wide as others.
+pub fn unsigned_like(integer: Scalar) -> Scalar {
+    if integer.bits() == 64 { Scalar::U64 } else { Scalar::U32 }
 }
 
 #[derive(Clone, PartialEq, Debug)]

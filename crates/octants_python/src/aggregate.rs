@@ -43,10 +43,30 @@ pub fn tensor_type(object: &Object<'_>) -> Option<(Scalar, TensorShape)> {
     Some((scalar, shape))
 }
 
+/// Likewise, as an annotation: a type may follow the session's defaults.
+pub fn tensor_annotation(object: &Object<'_>) -> Option<(ScalarAnnotation, TensorShape)> {
+    let (scalar, shape) = tensor_type(object)?;
+    let kind = object.getattr_opt("default_kind").ok().flatten();
+    let scalar = match kind.and_then(|kind| kind.extract::<String>().ok()).as_deref() {
+        Some("real") => ScalarAnnotation::DefaultFloat,
+        Some("integer") => ScalarAnnotation::DefaultInt,
+        Some("unsigned") => ScalarAnnotation::DefaultUnsigned,
+        _ => ScalarAnnotation::Is(scalar),
+    };
+    Some((scalar, shape))
+}
+
 /// What a type of vectors, matrices or structs says as an annotation.
 pub fn annotation(object: &Object<'_>) -> Option<Annotation> {
-    if let Some((scalar, shape)) = tensor_type(object) {
-        return Some(Annotation::Tensor(ScalarAnnotation::Is(scalar), shape));
+    annotation_by(object, tensor_annotation)
+}
+
+/// What a type of vectors or matrices says.
+type TensorSays = fn(&Object<'_>) -> Option<(ScalarAnnotation, TensorShape)>;
+
+fn annotation_by(object: &Object<'_>, tensor: TensorSays) -> Option<Annotation> {
+    if let Some((scalar, shape)) = tensor(object) {
+        return Some(Annotation::Tensor(scalar, shape));
     }
     if let Some(shape) = tensor_shape(object) {
         return Some(Annotation::Shape(shape));
@@ -57,7 +77,7 @@ pub fn annotation(object: &Object<'_>) -> Option<Annotation> {
     let members = object.getattr("members").ok()?.cast_into::<PyDict>().ok()?;
     let mut found = Vec::new();
     for (name, ty) in members {
-        let member = match annotation(&ty) {
+        let member = match annotation_by(&ty, tensor) {
             Some(member) => member,
             None => Annotation::Scalar(scalar_annotation(&ty)?),
         };
@@ -135,9 +155,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a type of vectors, matrices or structs.
+    /// The layout of a type of vectors, matrices or structs, in the session as it is.
     pub fn of(ty: &Object<'_>) -> Option<Self> {
-        Self::new(&annotation(ty)?)
+        let now: TensorSays =
+            |ty| tensor_type(ty).map(|(scalar, shape)| (ScalarAnnotation::Is(scalar), shape));
+        Self::new(&annotation_by(ty, now)?)
     }
 
     pub fn new(annotation: &Annotation) -> Option<Self> {

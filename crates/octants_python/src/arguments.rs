@@ -38,8 +38,8 @@ enum Kind {
     View(ArrayAnnotation),
     /// `oc.Tensor`
     AnyTensor,
-    /// A vector, matrix or struct by value, and its type.
-    Typed(Layout, Py<PyAny>),
+    /// A vector, matrix or struct by value: its type, which may follow the session's defaults.
+    Typed(Py<PyAny>),
     /// The class's name.
     Dataclass(String),
     /// Known while compiling; a method's receiver is too.
@@ -54,21 +54,20 @@ fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
         ScalarAnnotation::Is(scalar) => scalar,
         ScalarAnnotation::DefaultInt => options.default_ip,
         ScalarAnnotation::DefaultFloat => options.default_fp,
+        ScalarAnnotation::DefaultUnsigned => octants::front::host::unsigned_like(options.default_ip),
     }
 }
 
 impl Param {
     /// `ty` is the annotation itself.
     pub fn new(py: Python<'_>, spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
-        let kind = match (&spec.annotation, ty) {
-            (Some(annotation @ (Annotation::Tensor(..) | Annotation::Struct(_))), Some(ty)) => {
-                match Layout::new(annotation) {
-                    Some(layout) => Kind::Typed(layout, ty.unbind()),
-                    None => Kind::Template,
+        let kind =
+            match (&spec.annotation, ty) {
+                (Some(Annotation::Tensor(..) | Annotation::Struct(_)), Some(ty)) => {
+                    if Layout::of(&ty).is_some() { Kind::Typed(ty.unbind()) } else { Kind::Template }
                 }
-            }
-            (annotation, _) => Self::kind(annotation.as_ref()),
-        };
+                (annotation, _) => Self::kind(annotation.as_ref()),
+            };
         Self { spec: spec.clone(), name: PyString::intern(py, &spec.name).unbind(), kind }
     }
 
@@ -214,9 +213,11 @@ impl Binder<'_> {
                 let scalar = resolve(*annotation, &current.lower);
                 self.scalar(param, scalar, object).map(|()| ArgSpec::Scalar(scalar))
             }
-            Kind::Typed(layout, ty) => {
-                self.typed(param, layout, object)?;
-                Ok(ArgSpec::Typed(ty.bind(object.py()).clone()))
+            Kind::Typed(ty) => {
+                let ty = ty.bind(object.py());
+                let layout = Layout::of(ty).ok_or_else(|| errors::bug("a type of values has no layout"))?;
+                self.typed(param, &layout, object)?;
+                Ok(ArgSpec::Typed(ty.clone()))
             }
             Kind::Array(annotation) if annotation.optional && object.is_none() => {
                 Ok(ArgSpec::Template(object.clone()))
@@ -329,7 +330,9 @@ impl Binder<'_> {
         object: &Bound<'py, PyAny>,
     ) -> PyResult<Argument<'py>> {
         let found = object.get_type().name()?.to_string();
-        if host::is_dataclass(object) && found == class {
+        if host::is_dataclass(object) && host::is_or_derives(&object.get_type(), class) {
+            let module = object.py().import(intern!(object.py(), "octants._data_oriented"))?;
+            module.call_method1(intern!(object.py(), "require_frozen"), (object.get_type(),))?;
             return Ok(ArgSpec::Dataclass(object.clone()));
         }
         let message =
@@ -409,6 +412,8 @@ impl Binder<'_> {
             format!("Invalid type for argument `{}`: an array is required, got {found}", param.spec.name);
         let help = if object.is_instance_of::<BufferView>() {
             "annotate the parameter with oc.BufferView to take a part of an array"
+        } else if object.is_instance_of::<Field>() {
+            "annotate the parameter with oc.template() to take a field, or with oc.Tensor to take fields and arrays"
         } else {
             "pass an oc.ndarray or a numpy array"
         };

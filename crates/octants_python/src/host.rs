@@ -122,6 +122,14 @@ pub fn is_data_oriented(class: &Bound<'_, PyType>) -> bool {
 /// What `@oc.data_oriented` gives a class: whether numbers of its objects are compile-time constants.
 const DATA_ORIENTED: &str = "__octants_template_primitives__";
 
+/// Whether a class, or one that it is derived from, has this name.
+pub fn is_or_derives(class: &Bound<'_, PyType>, name: &str) -> bool {
+    class
+        .mro()
+        .iter()
+        .any(|base| base.cast::<PyType>().is_ok_and(|base| base.name().is_ok_and(|known| known == name)))
+}
+
 /// Whether an object is an instance of a class made by `dataclasses.dataclass`.
 pub fn is_dataclass(object: &Bound<'_, PyAny>) -> bool {
     !object.is_instance_of::<PyType>() && object.get_type().hasattr("__dataclass_fields__").unwrap_or(false)

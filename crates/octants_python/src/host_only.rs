@@ -49,6 +49,9 @@ const QUERIES: &[&str] = &[
     "_path_from_root",
 ];
 
+/// What marks a plain function as part of kernels: `oc.func(f)(x)` calls it as such.
+const MARKS: &[&str] = &["func", "real_func", "_decorate"];
+
 /// Whether a callable is one of the package's own that only the host may call.
 pub fn is_host_only(object: &Bound<'_, PyAny>) -> bool {
     let text = |of: &Bound<'_, PyAny>, name: &str| -> Option<String> {
@@ -66,7 +69,9 @@ pub fn is_host_only(object: &Bound<'_, PyAny>) -> bool {
     if module.split('.').next() != Some("octants") || VALUE_MODULES.contains(&module.as_str()) {
         return false;
     }
-    !text(object, "__name__").is_some_and(|name| QUERIES.contains(&name.as_str()))
+    let name = text(object, "__name__");
+    let is_any_of = |names: &[&str]| name.as_deref().is_some_and(|name| names.contains(&name));
+    !is_any_of(QUERIES) && !(module == "octants._session" && is_any_of(MARKS))
 }
 
 /// Refuses to go on if Python code runs that a compilation called.

@@ -1,6 +1,6 @@
 //! Arrays in device memory, as Python objects.
 
-use octants::diag::Code;
+use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::ir::{Data, Order, TensorShape, TensorType};
 use octants::{HostQueue, LiveStream, NdArray};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
@@ -24,6 +24,13 @@ pub struct Ndarray {
 
 /// The extents that a shape argument means: an integer, or a sequence of integers.
 fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    let most = usize::from(octants::MAX_AXES);
+    if let Some(rank) = shape.len().ok().filter(|&rank| rank > most) {
+        let text = format!("an array has at most {most} axes, and a shape of {rank} extents was given");
+        let diagnostic = Diagnostic::new(Code::ArrayMismatch, text)
+            .help("let one axis stand for several: `x[i * m + j]`, or use vectors and matrices as elements");
+        return Err(errors::from_diagnostic(shape.py(), diagnostic, &SourceMap::new()));
+    }
     let invalid = || {
         let text = shape.repr().map_or_else(|_| "it".to_owned(), |repr| repr.to_string());
         errors::exception(
@@ -183,6 +190,19 @@ fn order(layout: Option<Vec<usize>>, rank: usize) -> PyResult<Order> {
     let Some(axes) = layout else { return Ok(Order::ROW_MAJOR) };
     let order = Order::new(&axes).filter(|_| axes.len() == rank);
     order.ok_or_else(|| PyValueError::new_err(format!("layout={axes:?} is not a permutation of {rank} axes")))
+}
+
+/// The number that an array without axes is, by the type of Python's of that name.
+fn only_element<'py>(array: &Bound<'py, Ndarray>, number: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shape = array.get().array.shape();
+    if !shape.is_empty() {
+        let text = format!("an array of shape {shape:?} is not one number");
+        let help = format!("take an element: `{number}(x[i])`");
+        let diagnostic = Diagnostic::new(Code::ArrayAsValue, text).help(help);
+        return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+    }
+    py.import("builtins")?.getattr(number)?.call1((array.as_any().get_item(py.None())?,))
 }
 
 #[pymethods]
@@ -453,6 +473,14 @@ impl Ndarray {
         self.wait_for_streams(value.py())?;
         let set = self.array.set(&index, &constants, HostQueue::default());
         set.map_err(|error| Self::failed(value.py(), &error))
+    }
+
+    fn __float__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        only_element(slf, "float")
+    }
+
+    fn __int__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        only_element(slf, "int")
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -104,7 +104,7 @@ class FieldsBuilder:
         return SNodeTree(self._tree)
 
     def _require_places(self) -> None:
-        """Refuses to go on while a field that was declared has no place."""
+        """Refuses to go on while a field that was declared, or what it asked for, has no place."""
         from .field import require_places
 
         if self._unplaced():
@@ -114,6 +114,17 @@ class FieldsBuilder:
             gc.collect()
             require_places(self._unplaced())
         self._declared.clear()
+        self._require_companions()
+
+    def _require_companions(self) -> None:
+        """Refuses to go on while gradients or duals that a field asked for have no place."""
+        for kind in ("grad", "dual"):
+            lacking = [field for field, _ in self._waiting if field._lacks(kind)]
+            if lacking:
+                raise OctantsRuntimeError(
+                    f"These field(s) requrie `needs_{kind}=True`, however their {kind} field(s) are not placed: "
+                    f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
+                )
 
     def _unplaced(self) -> list[Field]:
         fields = [field for field in (known() for known in self._declared) if field is not None]
@@ -122,13 +133,6 @@ class FieldsBuilder:
     def _finish(self) -> None:
         self._require_places()
         self._tree.check()
-        for kind in ("grad", "dual"):
-            lacking = [field for field, _ in self._waiting if field._lacks(kind)]
-            if lacking:
-                raise OctantsRuntimeError(
-                    f"These field(s) requrie `needs_{kind}=True`, however their {kind} field(s) are not placed: "
-                    f"{', '.join(field._description() for field in lacking)}. Place them, or call lazy_{kind}() on the builder"
-                )
         self._tree.finish()
         if self._tree.is_sparse:
             sparse_trees.add(self)

@@ -10,7 +10,7 @@ from .._octants import DataType
 from .._promotion import data_type
 from .._struct import StructType
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
-from .axes import Axes, axes
+from .axes import MAX_AXES, Axes, axes
 from .builder import FieldsBuilder, current_root
 from .field import Field, user_line
 from .matrix import MatrixField
@@ -245,6 +245,11 @@ def _placed_or_declared(made: Field, shape, order, offset, layout):
 
 def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout) -> None:
     """Places fields in a new tree that has nothing else, each in a node of its own."""
+    if len(shape) > MAX_AXES:
+        raise OctantsRuntimeError(
+            f"a field has at most {MAX_AXES} axes, and a shape of {len(shape)} extents was given: let one axis stand for several, "
+            "`x[i * m + j]`, or use vectors and matrices as elements"
+        )
     axes_in_order = _ordered(shape, order)
     if offset is not None:
         offset = [whole(first, "an offset") for first in ([offset] if not hasattr(offset, "__iter__") else offset)]

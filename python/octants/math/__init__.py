@@ -34,7 +34,8 @@ from .._language import (
 )
 from .._matrix import Matrix, Vector
 from .._matrix_methods import identity
-from .._matrix_types import MatrixType, VectorType
+from .._matrix_types import SessionMatrixType as _MatrixType
+from .._matrix_types import SessionVectorType as _VectorType
 from .._pyfunc import pyfunc
 from ..types import i32, u32
 
@@ -43,10 +44,10 @@ e = 2.718281828459045
 inf = float("inf")
 nan = float("nan")
 
-vec2, vec3, vec4 = (VectorType(n, float) for n in (2, 3, 4))
-ivec2, ivec3, ivec4 = (VectorType(n, int) for n in (2, 3, 4))
-uvec2, uvec3, uvec4 = (VectorType(n, u32) for n in (2, 3, 4))
-mat2, mat3, mat4 = (MatrixType(n, n, float) for n in (2, 3, 4))
+vec2, vec3, vec4 = (_VectorType(f"vec{n}", "real", n) for n in (2, 3, 4))
+ivec2, ivec3, ivec4 = (_VectorType(f"ivec{n}", "integer", n) for n in (2, 3, 4))
+uvec2, uvec3, uvec4 = (_VectorType(f"uvec{n}", "unsigned", n) for n in (2, 3, 4))
+mat2, mat3, mat4 = (_MatrixType(f"mat{n}", "real", n, n) for n in (2, 3, 4))
 
 
 # ---- numbers; of vectors and matrices, entry by entry ---------------------------------------------------------------------------

@@ -7,6 +7,11 @@ use crate::lower::Lowerer;
 
 pub(crate) type Fallible<T> = Result<T, Box<Diagnostic>>;
 
+/// A count and what is counted: "1 value", "2 values". Words that end otherwise are given whole.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 impl<H: Host> Lowerer<'_, H> {
     /// A diagnostic at a span, with the chain of calls above it.
     pub(crate) fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {

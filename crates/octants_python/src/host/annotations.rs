@@ -1,6 +1,6 @@
 //! What annotations say.
 
-use octants::front::{Annotation, ArrayAnnotation, ElementAnnotation, Host, ScalarAnnotation};
+use octants::front::{Annotation, ArrayAnnotation, ElementAnnotation, Host};
 use octants::ir::{Boundary, TensorShape};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyString, PyTuple, PyType};
@@ -102,8 +102,8 @@ impl<'py> PyHost<'py> {
         let dtype = object.getattr("dtype")?;
         let (scalar, element) = if dtype.is_none() {
             (None, ElementAnnotation::Any)
-        } else if let Some((scalar, shape)) = aggregate::tensor_type(&dtype) {
-            (Some(ScalarAnnotation::Is(scalar)), ElementAnnotation::Is(shape))
+        } else if let Some((scalar, shape)) = aggregate::tensor_annotation(&dtype) {
+            (Some(scalar), ElementAnnotation::Is(shape))
         } else {
             (dtype::scalar_annotation(&dtype), ElementAnnotation::Scalar)
         };

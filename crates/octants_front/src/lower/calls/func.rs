@@ -11,7 +11,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
 use crate::lower::data::scope::{AliasKind, Binding, Call, Frame};
 use crate::lower::data::term::Term;
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 use crate::signature::source_unavailable;
 
 /// Funcs nested deeper than this are taken for endless recursion. Chosen, not measured.
@@ -86,6 +86,7 @@ impl<H: Host> Lowerer<'_, H> {
         let next_loop = self.next_loop.take();
         self.frames.push(frame);
         let result = self.func_body(object, &tree);
+        self.unused_loop_config();
         self.frames.pop();
         self.in_static = in_static;
         self.next_loop = next_loop;
@@ -167,8 +168,10 @@ impl<H: Host> Lowerer<'_, H> {
             match slots.get_mut(position) {
                 None => {
                     return Err(Box::new(
-                        self.diagnostic(Code::TooManyArguments, argument.span, "Too many arguments")
-                            .label(tree.name_span, format!("takes {} arguments", tree.params.len())),
+                        self.diagnostic(Code::TooManyArguments, argument.span, "Too many arguments").label(
+                            tree.name_span,
+                            format!("takes {}", counted(tree.params.len(), "argument", "arguments")),
+                        ),
                     ));
                 }
                 Some(Some(_)) => {

@@ -122,6 +122,18 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
+    /// What is known while compiling, as Python formats it.
+    fn formatted(&mut self, term: &Term<H::Object>, spec: &str, span: Span) -> Fallible<String> {
+        // Python has one letter for all integers.
+        let spec = match (term, spec.strip_suffix(['i', 'u'])) {
+            (Term::Int(_), Some(width)) => &*format!("{width}d"),
+            _ => spec,
+        };
+        let object = self.host_object(term)?;
+        let host = self.host;
+        host.format(&object, spec, self).map_err(|exception| self.host_error(exception, span))
+    }
+
     /// What is known while compiling, as Python formats it. Vectors and matrices are written as those of a run.
     pub(crate) fn known_text(
         &mut self,
@@ -132,9 +144,7 @@ impl<H: Host> Lowerer<'_, H> {
         if !term.is_static() || self.tensor_operand(term, span)?.is_some() {
             return Ok(None);
         }
-        let object = self.host_object(term)?;
-        let host = self.host;
-        host.format(&object, spec, self).map(Some).map_err(|exception| self.host_error(exception, span))
+        self.formatted(term, spec, span).map(Some)
     }
 
     /// A format of Python's, in the words of C's.
@@ -220,10 +230,7 @@ impl<H: Host> Lowerer<'_, H> {
             match piece {
                 TextPiece::Literal(literal) => text.push_str(&literal),
                 TextPiece::Value { term, spec, span } => {
-                    let object = self.host_object(&term)?;
-                    let host = self.host;
-                    let formatted = host.format(&object, &spec, self);
-                    text.push_str(&formatted.map_err(|exception| self.host_error(exception, span))?);
+                    text.push_str(&self.formatted(&term, &spec, span)?);
                 }
             }
         }

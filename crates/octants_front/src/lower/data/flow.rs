@@ -110,6 +110,8 @@ pub(crate) struct LoopConfig {
     pub serialize: bool,
     pub parallelize: Option<u32>,
     pub name: Option<String>,
+    /// The latest call that said so.
+    pub span: Option<Span>,
 }
 
 /// How the function that is being lowered returns.

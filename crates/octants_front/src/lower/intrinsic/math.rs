@@ -2,7 +2,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
-use octants_ir::{Data, Scalar, Value};
+use octants_ir::{Data, Scalar, TensorType, Value};
 
 use crate::arithmetic;
 use crate::host::{BinaryOp, Host, Number};
@@ -92,6 +92,9 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let mut value = self.value(x.term, x.span)?;
         let ty = self.elem(value);
+        if ty.is_integral() && matches!(op, MathUnary::IsNan | MathUnary::IsInf) {
+            return Ok(Term::Value(self.never_of(value, span)));
+        }
         if ty.is_integral() {
             if !casts {
                 return Err(self.real_only(intrinsic, ty, x.span));
@@ -103,6 +106,17 @@ impl<H: Host> Lowerer<'_, H> {
             None => result,
             Some(dtype) => self.cast(result, dtype, span),
         }))
+    }
+
+    /// False, for each entry of a value.
+    fn never_of(&mut self, value: Value, span: Span) -> Value {
+        let data = self.data(value);
+        let mut builder = self.at(span);
+        let no = builder.constant(octants_ir::Const::bool(false));
+        match data.tensor_shape() {
+            None => no,
+            Some(shape) => builder.splat(Data::Tensor(TensorType { elem: Scalar::U1, shape }), no),
+        }
     }
 
     fn real_only(&self, intrinsic: Intrinsic, ty: Scalar, span: Span) -> Box<octants_diag::Diagnostic> {

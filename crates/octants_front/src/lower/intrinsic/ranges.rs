@@ -7,9 +7,9 @@ use crate::host::{Host, Number};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
-use crate::lower::data::flow::LoopConfig;
 use crate::lower::data::term::{Ndrange, Term};
 use crate::lower::error::Fallible;
+use crate::lower::places::names::nearest;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn range(
@@ -179,8 +179,14 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    pub(crate) fn loop_config(&mut self, arguments: &[Argument<H::Object>]) -> Fallible<Term<H::Object>> {
-        let mut config = LoopConfig::default();
+    pub(crate) fn loop_config(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        // Several before one loop add up.
+        let mut config = self.next_loop.take().unwrap_or_default();
+        config.span = Some(span);
         for argument in arguments {
             let name = argument.name.as_deref();
             match (name, &argument.term) {
@@ -213,12 +219,14 @@ impl<H: Host> Lowerer<'_, H> {
                         Some(name) => format!("`loop_config` cannot take {what} for `{name}`"),
                         None => "`loop_config` takes keyword arguments only".to_owned(),
                     };
-                    return Err(self.error_with_help(
-                        Code::LoopConfig,
-                        argument.span,
-                        message,
-                        Intrinsic::LoopConfig.doc(),
-                    ));
+                    let meant = name.filter(|name| !known.contains(name)).and_then(|name| {
+                        nearest(known.iter().map(|&known| known.to_owned()).collect(), name)
+                    });
+                    let help = match meant {
+                        Some(meant) => format!("did you mean `{meant}`?"),
+                        None => Intrinsic::LoopConfig.doc().to_owned(),
+                    };
+                    return Err(self.error_with_help(Code::LoopConfig, argument.span, message, help));
                 }
             }
         }

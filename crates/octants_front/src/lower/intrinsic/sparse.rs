@@ -12,7 +12,7 @@ use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
 use crate::lower::data::term::{Place, Term};
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 use crate::lower::sparse::{Cell, Need, Sublist};
 
 /// A cell of a sparse node, as an argument says it.
@@ -272,7 +272,10 @@ impl<H: Host> Lowerer<'_, H> {
             _ => Err(self.error_with_help(
                 Code::NoAttribute,
                 span,
-                format!("a list of a dynamic node has no method `{name}` with {} arguments", arguments.len()),
+                format!(
+                    "a list of a dynamic node has no method `{name}` with {}",
+                    counted(arguments.len(), "argument", "arguments")
+                ),
                 "it has append(value), length() and deactivate()",
             )),
         }
@@ -336,7 +339,11 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.error_with_help(
                 Code::IntrinsicArguments,
                 span,
-                format!("an element of the list holds {} fields, but {} values are appended", leaves.len(), values.len()),
+                format!(
+                    "an element of the list holds {}, but what is appended has {}",
+                    counted(leaves.len(), "field", "fields"),
+                    counted(values.len(), "value", "values")
+                ),
                 "append a struct, a list or a vector with a value for each field, in the order in which they were placed",
             ));
         }

@@ -46,15 +46,14 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let mut rows = Vec::new();
         for item in &items {
-            if self.tensor_operand(item, list.span)?.is_some() {
-                return Err(self.error_with_help(
-                    Code::TensorEntries,
-                    list.span,
-                    "a list of vectors does not say what it makes",
-                    "use `oc.Matrix.rows([...])` or `oc.Matrix.cols([...])`",
-                ));
-            }
-            rows.push(self.items(item, list.span)?);
+            rows.push(match self.tensor_operand(item, list.span)? {
+                // A vector is a row.
+                Some(value) if self.data(value).tensor_shape().is_some_and(|shape| shape.rank() == 1) => {
+                    Some(self.tensor_entries(value, list.span).into_iter().map(Term::Value).collect())
+                }
+                Some(_) => return Err(self.not_entries(intrinsic, item, list.span)),
+                None => self.items(item, list.span)?,
+            });
         }
         let width = rows.first().and_then(|row| row.as_ref().map(Vec::len));
         let equal = rows.iter().all(|row| row.as_ref().map(Vec::len) == width);
@@ -252,6 +251,27 @@ impl<H: Host> Lowerer<'_, H> {
             ));
         }
         self.tensor_of(entries, Some(elem), shape, span)
+    }
+
+    /// A tensor of another shape with as many entries, which it keeps by rows; any other term is left as it is.
+    pub(crate) fn reshaped(
+        &mut self,
+        term: Term<H::Object>,
+        shape: TensorShape,
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let Some(value) = self.tensor_operand(&term, span)? else { return Ok(term) };
+        let known = self.tensor_type(value);
+        let Some(TensorType { elem, shape: from }) =
+            known.filter(|known| known.shape.count() == shape.count())
+        else {
+            return Ok(term);
+        };
+        if from == shape {
+            return Ok(term);
+        }
+        let entries = self.tensor_entries(value, span);
+        Ok(Term::Value(self.at(span).tensor(Data::Tensor(TensorType { elem, shape }), entries)))
     }
 
     /// The numbers of a number, tensor or nested list, by rows.

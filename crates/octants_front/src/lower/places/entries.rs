@@ -2,13 +2,13 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{AssertKind, BitOp, CompareOp};
-use octants_ir::{Data, OpKind, TensorShape, TensorType, Value};
+use octants_ir::{Boundary, Data, OpKind, TensorShape, TensorType, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Choice, Entries, Method, Place, Term};
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 use crate::lower::values::promote::promote;
 
 /// One of the things between the brackets.
@@ -87,7 +87,8 @@ impl<H: Host> Lowerer<'_, H> {
             let what = self.describe(&base);
             return Err(self.error(Code::NotIndexable, span, format!("{what} cannot be indexed")));
         };
-        let axes = self.axes(shape, parts, span)?;
+        let clamps = self.clamps_entries(&base);
+        let axes = self.axes(shape, parts, clamps, span)?;
         let mut lengths = Vec::new();
         let mut picked: Vec<Vec<Value>> = vec![Vec::new()];
         for axis in axes {
@@ -184,7 +185,13 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// What each axis of a tensor is indexed with.
-    fn axes(&mut self, shape: TensorShape, parts: Vec<Part<H::Object>>, span: Span) -> Fallible<Vec<Axis>> {
+    fn axes(
+        &mut self,
+        shape: TensorShape,
+        parts: Vec<Part<H::Object>>,
+        clamps: bool,
+        span: Span,
+    ) -> Fallible<Vec<Axis>> {
         let dims = shape.dims();
         let mut axes = Vec::new();
         for part in parts {
@@ -198,18 +205,32 @@ impl<H: Host> Lowerer<'_, H> {
                         return Err(self.error(
                             Code::StaticIndexRange,
                             at,
-                            format!("the slice of an axis of {extent} entries is empty"),
+                            format!(
+                                "the slice of an axis of {} is empty",
+                                counted(extent as usize, "entry", "entries")
+                            ),
                         ));
                     }
                     let mut builder = self.at(at);
                     axes.push(Axis::Several(positions.iter().map(|&i| builder.i32(i as i32)).collect()));
                 }
                 Part::Index(term, at) => {
+                    if let (Term::Int(below @ i128::MIN..0), Some(&extent), false) =
+                        (&term, dims.get(axes.len()), clamps)
+                    {
+                        return Err(self.negative_component(*below, extent, at));
+                    }
                     let mut values = Vec::new();
-                    self.index_term(term, self.narrowing(), at, &mut values)?;
-                    for value in values {
-                        if let Some(&extent) = dims.get(axes.len()) {
-                            self.check_component(value, extent, at)?;
+                    if clamps {
+                        self.index_from(term, i32::MIN, at, &mut values)?;
+                    } else {
+                        self.index_term(term, self.narrowing(), at, &mut values)?;
+                    }
+                    for mut value in values {
+                        match dims.get(axes.len()) {
+                            Some(&extent) if clamps => value = self.clamped_component(value, extent, at),
+                            Some(&extent) => self.check_component(value, extent, at)?,
+                            None => {}
                         }
                         axes.push(Axis::At(value));
                     }
@@ -222,14 +243,42 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(axes)
     }
 
+    /// An entry counted from the end; how many there are is known.
+    fn negative_component(&self, index: i128, extent: u32, span: Span) -> Box<octants_diag::Diagnostic> {
+        let entries = counted(extent as usize, "entry", "entries");
+        let help = match index + i128::from(extent) {
+            wanted @ 0.. => format!("this axis has {entries}: write {wanted}"),
+            _ => format!("this axis has {entries}, from 0 to {}", extent - 1),
+        };
+        let message = "Negative indices are not supported in a kernel";
+        self.error_with_help(Code::NegativeIndex, span, message, help)
+    }
+
     fn component_count(&self, shape: TensorShape, count: usize, span: Span) -> Box<octants_diag::Diagnostic> {
         let rank = shape.rank();
         self.error_with_help(
             Code::IndexCount,
             span,
-            format!("Expected {rank} indices, got {count}"),
+            format!("Expected {}, got {count}", counted(rank, "index", "indices")),
             if rank == 2 { "write `m[i, j]`; a row is `m[i, :]`" } else { "write one index, `v[i]`" },
         )
+    }
+
+    /// Whether a tensor is an element of an array whose indices are clamped: those of its entries are, too.
+    fn clamps_entries(&self, base: &Term<H::Object>) -> bool {
+        let Term::Place(place) = base else { return false };
+        matches!(self.kernel.ty(place.base), Type::Array(array) if array.boundary == Boundary::Clamp)
+    }
+
+    /// The nearest index that is inside of an axis.
+    fn clamped_component(&mut self, component: Value, extent: u32, span: Span) -> Value {
+        let last = extent as i32 - 1;
+        if let Some(known) = self.kernel.as_const(component).and_then(octants_ir::Const::as_i128) {
+            return self.at(span).i32(known.clamp(0, last.into()) as i32);
+        }
+        let mut builder = self.at(span);
+        let (first, last) = (builder.i32(0), builder.i32(last));
+        self.cut(component, first, last, span)
     }
 
     /// A constant index must be inside of its axis; debug mode asserts it of any other.
@@ -240,7 +289,10 @@ impl<H: Host> Lowerer<'_, H> {
                 return Err(self.error(
                     Code::StaticIndexRange,
                     span,
-                    format!("index {at} is out of range of an axis with {extent} entries"),
+                    format!(
+                        "index {at} is out of range of an axis with {}",
+                        counted(extent as usize, "entry", "entries")
+                    ),
                 ));
             }
             None if self.options.check_bounds => {
@@ -251,7 +303,8 @@ impl<H: Host> Lowerer<'_, H> {
                 let above = builder.compare(CompareOp::Ge, component, zero);
                 let below = builder.compare(CompareOp::Lt, component, end);
                 let inside = builder.bit(BitOp::And, above, below);
-                let message = format!("index {{}} is out of bounds of an axis with {extent} entries");
+                let entries = counted(extent as usize, "entry", "entries");
+                let message = format!("index {{}} is out of bounds of an axis with {entries}");
                 builder.op(OpKind::Assert(AssertKind::Bounds, message.into()), [inside, shown], [], []);
             }
             _ => {}
@@ -299,6 +352,11 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(Box::new(match name {
                 "T" => diagnostic.help("write `transpose()`"),
                 "shape" | "size" => diagnostic.help("write `n` for the rows of it, `m` for the columns"),
+                "length" | "magnitude" | "len" => {
+                    diagnostic.help("write `norm()`, or `n` for the number of entries")
+                }
+                "length_squared" | "dot_self" => diagnostic.help("write `norm_sqr()`"),
+                "normalize" | "unit" => diagnostic.help("write `normalized()`"),
                 "mean" => diagnostic.help("write `sum()`, and divide by the number of entries"),
                 _ => diagnostic,
             }));

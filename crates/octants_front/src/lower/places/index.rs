@@ -425,7 +425,7 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(self.error(
                 Code::StaticIndexRange,
                 index_span,
-                format!("index {position} is out of range of {of} with {count} entries"),
+                format!("index {position} is out of range of {of}"),
             ));
         };
         Ok(match sequence {
@@ -530,7 +530,7 @@ impl<H: Host> Lowerer<'_, H> {
             let term = self.operand(index)?;
             if !term.is_static() {
                 if matches!(self.host.meaning(&object), Meaning::HostArray) {
-                    return Err(self.captured_array(span));
+                    return Err(self.captured_array(&object, span));
                 }
                 let what = self.describe(&Term::Object(object));
                 return Err(self.constant_index(&what, STATIC_INDEX, index.span));

@@ -621,13 +621,18 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Box<octants_diag::Diagnostic> {
         let found = self.host.type_name(child);
-        self.error(
+        let diagnostic = self.diagnostic(
             Code::ArgumentType,
             span,
             format!(
                 "Argument `{path}`: a value of type {found} cannot be converted into required type {wanted}"
             ),
-        )
+        );
+        Box::new(match self.host.meaning(child) {
+            Meaning::Field => diagnostic
+                .help("annotate the member with `oc.template()` to take a field, or with `oc.Tensor` to take fields and arrays"),
+            _ => diagnostic,
+        })
     }
 
     pub(crate) fn check_array(

@@ -5,11 +5,11 @@ use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::{Data, Scalar, TensorShape, TensorType, Value};
 
 use crate::ast::{Expr, ExprKind, Name};
-use crate::host::{Annotation, BinaryOp, Host};
+use crate::host::{Annotation, BinaryOp, Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::{Choice, Entries, Place, Term};
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 use crate::lower::sparse::Need;
 
 impl<H: Host> Lowerer<'_, H> {
@@ -57,7 +57,24 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn not_assignable(&self, target: &Expr) -> Box<octants_diag::Diagnostic> {
+    fn not_assignable(&mut self, target: &Expr) -> Box<octants_diag::Diagnostic> {
+        if let ExprKind::Starred(inner) = &target.kind {
+            return self.error_with_help(
+                Code::AssignTarget,
+                target.span,
+                "a starred name on the left of `=` is not supported in a kernel",
+                format!(
+                    "name each item: `a, b, c = ...`, or pick the rest by a slice: `{} = items[1:]`",
+                    self.text(inner.span)
+                ),
+            );
+        }
+        if let ExprKind::Subscript { value, .. } = &target.kind
+            && let Ok(Term::Object(object)) = self.expr(value)
+            && let Meaning::Ndarray | Meaning::HostArray = self.host.meaning(&object)
+        {
+            return self.captured_array(&object, target.span);
+        }
         if let ExprKind::Attribute { .. } = target.kind {
             return self.error_with_help(
                 Code::AssignTarget,
@@ -311,9 +328,13 @@ impl<H: Host> Lowerer<'_, H> {
                 self.diagnostic(
                     Code::UnpackCount,
                     span,
-                    format!("{known} values cannot be unpacked into {count} names"),
+                    format!(
+                        "{} cannot be unpacked into {}",
+                        counted(known, "value", "values"),
+                        counted(count, "name", "names")
+                    ),
                 )
-                .label(from, format!("has {known} values")),
+                .label(from, format!("has {}", counted(known, "value", "values"))),
             ));
         }
         Ok(items)

@@ -60,3 +60,23 @@ pub(crate) fn always_leaves(stmts: &[Stmt], returns: bool) -> bool {
         [] => false,
     }
 }
+
+/// Whether every path through a block returns. A loop whose body does, and does nothing else to leave, counts: what it gives where it
+/// does not run at all is the program's own affair.
+pub(crate) fn always_returns(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Return(_) => true,
+        StmtKind::If { body, orelse, .. } => always_returns(body) && always_returns(orelse),
+        StmtKind::For { body, .. } | StmtKind::While { body, .. } => !may_leave(body) && always_returns(body),
+        StmtKind::With { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Expr(_)
+        | StmtKind::Assign { .. }
+        | StmtKind::AugAssign { .. }
+        | StmtKind::AnnAssign { .. }
+        | StmtKind::Assert { .. }
+        | StmtKind::Pass
+        | StmtKind::Unsupported(_) => false,
+    })
+}

@@ -116,7 +116,10 @@ impl<H: Host> Lowerer<'_, H> {
             self.diagnostic(
                 Code::ReturnCount,
                 at,
-                format!("{} values are returned, but the annotation has {count}", items.len()),
+                match items.len() {
+                    1 => format!("1 value is returned, but the annotation has {count}"),
+                    several => format!("{several} values are returned, but the annotation has {count}"),
+                },
             )
             .label(annotation, "annotated here"),
         ))

@@ -42,14 +42,14 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn with_statement(&mut self, items: &[WithItem], body: &[Stmt], span: Span) -> Fallible<Flow> {
         self.check_managers(items, span)?;
         self.check_block_place(span)?;
-        self.next_loop = None;
+        self.unused_loop_config();
         let (region, flow) = self.open_region(&[], |inner, _| {
             inner.blocks.open = Some((inner.region, span));
             let flow = inner.scoped(body, span);
             inner.blocks.open = None;
             flow
         })?;
-        self.next_loop = None;
+        self.unused_loop_config();
         self.end_region(region, span, &[]);
         self.blocks.heads.push(span);
         let has_code = self.kernel.regions[region].ops.len() > 1;

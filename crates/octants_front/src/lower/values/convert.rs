@@ -6,11 +6,11 @@ use octants_ir::{Const, Data, Scalar, TensorShape, TensorType, Type, Value};
 
 use super::fold;
 use super::promote::loses;
-use crate::host::{Annotation, Host, Meaning, ScalarAnnotation, describe_shape};
+use crate::host::{Annotation, Host, Meaning, ScalarAnnotation, describe_shape, unsigned_like};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 
 impl<H: Host> Lowerer<'_, H> {
     /// What a register value holds.
@@ -149,16 +149,26 @@ impl<H: Host> Lowerer<'_, H> {
                 let truth = super::fold::truth(&rvalue).unwrap_or(false);
                 Ok(self.at(span).constant(Const::bool(truth)))
             }
-            other => {
-                let what = self.describe(other);
-                Err(self.error_with_help(
-                    Code::NotACondition,
-                    span,
-                    format!("a condition must be a scalar, not {what}"),
-                    "compare it, or use `oc.static(...)` for what is known at compile time",
-                ))
-            }
+            other => Err(self.not_a_condition(other, span)),
         }
+    }
+
+    pub(crate) fn not_a_condition(
+        &mut self,
+        term: &Term<H::Object>,
+        span: Span,
+    ) -> Box<octants_diag::Diagnostic> {
+        let what = self.describe(term);
+        let help = if self.term_shape(term).is_some() {
+            let text = self.text(span);
+            let is_name = text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+            let of = if is_name { text } else { format!("({text})") };
+            format!("say which entries count: `{of}.all()` or `{of}.any()`")
+        } else {
+            "compare it, or use `oc.static(...)` for what is known at compile time".to_owned()
+        };
+        let message = format!("a condition must be a scalar, not {what}");
+        self.error_with_help(Code::NotACondition, span, message, help)
     }
 
     /// A literal must fit the default integer type.
@@ -256,8 +266,8 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Text(_) => "text of run-time values".to_owned(),
             Term::Shape(_) => "a shape".to_owned(),
             Term::Index(values) => format!("an index vector of {}", values.len()),
-            Term::Tuple(items) => format!("a tuple of {} items", items.len()),
-            Term::List(items) => format!("a list of {} items", items.len()),
+            Term::Tuple(items) => format!("a tuple of {}", counted(items.len(), "item", "items")),
+            Term::List(items) => format!("a list of {}", counted(items.len(), "item", "items")),
             Term::Dict(_) => "a dict".to_owned(),
             Term::Range(..) => "a range".to_owned(),
             Term::Ndrange(..) => "an ndrange".to_owned(),
@@ -269,8 +279,12 @@ impl<H: Host> Lowerer<'_, H> {
                 Meaning::Float(_) => "a float".to_owned(),
                 Meaning::Str(_) => "a string".to_owned(),
                 Meaning::None => "None".to_owned(),
-                Meaning::Tuple => format!("a tuple of {} items", self.host.items(object).len()),
-                Meaning::List => format!("a list of {} items", self.host.items(object).len()),
+                Meaning::Tuple => {
+                    format!("a tuple of {}", counted(self.host.items(object).len(), "item", "items"))
+                }
+                Meaning::List => {
+                    format!("a list of {}", counted(self.host.items(object).len(), "item", "items"))
+                }
                 Meaning::Dict => "a dict".to_owned(),
                 Meaning::Tensor(_) => "a vector or matrix".to_owned(),
                 Meaning::Struct { .. } => "a struct".to_owned(),
@@ -291,6 +305,7 @@ impl<H: Host> Lowerer<'_, H> {
             ScalarAnnotation::Is(scalar) => scalar,
             ScalarAnnotation::DefaultInt => self.options.default_ip,
             ScalarAnnotation::DefaultFloat => self.options.default_fp,
+            ScalarAnnotation::DefaultUnsigned => unsigned_like(self.options.default_ip),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `and`, `or`: one of the operands, as in Python; lazy on scalars, truths entry by entry on tensors.
 
-use octants_diag::{Code, Span};
+use octants_diag::Span;
 use octants_ir::ops::BitOp;
 use octants_ir::{Const, OpKind, Region, Scalar, Type, Value};
 
@@ -63,8 +63,7 @@ impl<H: Host> Lowerer<'_, H> {
             && fold::is_number(&first)
         {
             if truth == decided_by {
-                // What follows must be valid, but does not run.
-                self.never(second)?;
+                // What follows never runs, and may be what could not.
                 return Ok(first);
             }
             let second_term = self.operand(second)?;
@@ -167,34 +166,13 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(self.at(span).bit(bit, a, b))
     }
 
-    /// Lowers an expression that is never evaluated, for its mistakes.
-    fn never(&mut self, expr: &Expr) -> Fallible<()> {
-        let (unused, ()) = self.open_region(&[], |inner, _| {
-            let term = inner.operand(expr)?;
-            inner.logical_operand(term, expr.span).map(|_| ())
-        })?;
-        self.end_region(unused, expr.span, &[]);
-        let (empty, ()) = self.open_region(&[], |_, _| Ok(()))?;
-        self.end_region(empty, expr.span, &[]);
-        let no = self.at(expr.span).constant(Const::bool(false));
-        self.at(expr.span).op(OpKind::If, [no], [], [unused, empty]);
-        Ok(())
-    }
-
     /// An operand in a register, or a number that is known now.
     fn logical_operand(&mut self, term: Term<H::Object>, span: Span) -> Fallible<Term<H::Object>> {
         let rvalue = self.loaded(term, span)?;
         match &rvalue {
             Term::Value(_) | Term::Formula(_) | Term::Bool(_) | Term::Int(_) | Term::Float(_) => Ok(rvalue),
             Term::Index(_) => self.value(rvalue, span).map(Term::Value),
-            other => {
-                let what = self.describe(other);
-                Err(self.error(
-                    Code::NotACondition,
-                    span,
-                    format!("a condition must be a scalar, not {what}"),
-                ))
-            }
+            other => Err(self.not_a_condition(other, span)),
         }
     }
 }

@@ -9,5 +9,6 @@ pub(crate) mod logical;
 pub(crate) mod objects;
 pub(crate) mod operators;
 pub(crate) mod promote;
+mod sequences;
 pub(crate) mod structs;
 pub(crate) mod tensor;

@@ -6,6 +6,7 @@ use super::fold;
 use crate::dependency::Role;
 use crate::host::{ArgumentArray, ElementAnnotation, ExprId, Host, Meaning};
 use crate::lower::Lowerer;
+use crate::lower::data::scope::{AliasKind, Binding};
 use crate::lower::data::term::{Struct, Term};
 use crate::lower::error::Fallible;
 
@@ -55,10 +56,24 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Meaning::Ndarray => Err(match self.host.argument_array(&object, ElementAnnotation::Any) {
                 Some(ArgumentArray::View(_)) => self.captured_view(span),
-                _ => self.captured_array(span),
+                _ => self.captured_array(&object, span),
             }),
             _ => Ok(Term::Object(object)),
         }
+    }
+
+    /// Whether a variable of the kernel holds the object: Python code that the kernel calls gave it.
+    fn is_made_here(&self, object: &H::Object) -> bool {
+        self.frames.iter().any(|frame| {
+            frame.visible().any(|name| match frame.lookup(name) {
+                Some(Binding::Alias {
+                    term: Term::Object(held),
+                    kind: AliasKind::Named | AliasKind::Static,
+                    ..
+                }) => self.host.same(held, object),
+                _ => false,
+            })
+        })
     }
 
     fn captured_view(&self, span: Span) -> Box<octants_diag::Diagnostic> {
@@ -70,7 +85,15 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    pub(crate) fn captured_array(&self, span: Span) -> Box<octants_diag::Diagnostic> {
+    pub(crate) fn captured_array(&mut self, array: &H::Object, span: Span) -> Box<octants_diag::Diagnostic> {
+        if self.is_made_here(array) {
+            return self.error_with_help(
+                Code::CapturedArray,
+                span,
+                "this array was made while the kernel was being compiled: it is no memory of the kernel's",
+                "make a vector or a matrix: `oc.Vector.zero(oc.f32, 3)`, `oc.Matrix([[...], [...]])`; larger arrays are arguments",
+            );
+        }
         self.error_with_help(
             Code::CapturedArray,
             span,

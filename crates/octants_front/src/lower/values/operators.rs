@@ -11,6 +11,7 @@ use crate::host::{BinaryOp, CompareOp, Host, HostException, UnaryOp};
 use crate::lower::Lowerer;
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
+use crate::lower::values::sequences::join_sequences;
 
 /// An operand and where it stands.
 pub(crate) type Operand<O> = (Term<O>, Span);
@@ -64,6 +65,7 @@ impl<H: Host> Lowerer<'_, H> {
             // One side is an object of a user's class: its operators decide.
             return self.host_binary(op, &a.0, &b.0, span);
         }
+        self.check_repetition(op, &a, &b, span)?;
         let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         self.binary_values(op, a, b, span).map(Term::Value)
     }
@@ -369,6 +371,9 @@ impl<H: Host> Lowerer<'_, H> {
             }
             return self.host_compare(op, &a, &b, span);
         }
+        if let Some(result) = self.compare_sequences(op, &a, &b, span)? {
+            return Ok(result);
+        }
         let (a, b) = self.operand_values((a, a_span), (b, b_span))?;
         let meet = promote(self.elem(a), self.elem(b));
         let (a, b) = self.unify(ir.name(), a, b, meet, span)?;
@@ -418,26 +423,4 @@ impl<H: Host> Lowerer<'_, H> {
         let is_same = matches!((a, b), (Term::Array(a), Term::Array(b)) if a == b);
         Ok(Term::Bool(is_same == (op == CompareOp::Is)))
     }
-}
-
-/// `+` of tuples and lists, and `*` by how often one is repeated.
-fn join_sequences<O: Clone>(op: BinaryOp, a: &Term<O>, b: &Term<O>) -> Option<Term<O>> {
-    match (op, a, b) {
-        (BinaryOp::Add, Term::Tuple(a), Term::Tuple(b)) => {
-            Some(Term::Tuple(a.iter().chain(b).cloned().collect()))
-        }
-        (BinaryOp::Add, Term::List(a), Term::List(b)) => {
-            Some(Term::List(a.iter().chain(b).cloned().collect()))
-        }
-        (BinaryOp::Mul, Term::Tuple(items), Term::Int(count)) => repeated(items, *count).map(Term::Tuple),
-        (BinaryOp::Mul, Term::List(items), Term::Int(count)) => repeated(items, *count).map(Term::List),
-        _ => None,
-    }
-}
-
-/// The items as often as said, if that is not too long to be meant.
-fn repeated<O: Clone>(items: &[Term<O>], count: i128) -> Option<Vec<Term<O>>> {
-    let count = usize::try_from(count.max(0)).ok()?;
-    let total = items.len().checked_mul(count).filter(|&total| total <= 1 << 16)?;
-    Some(items.iter().cycle().take(total).cloned().collect())
 }

@@ -1,0 +1,4 @@
+# raises ValueError
+import octants as oc
+
+oc.ndarray(oc.f32, (1,) * 13)

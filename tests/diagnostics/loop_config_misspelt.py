@@ -1,0 +1,12 @@
+# raises OctantsTypeError
+import octants as oc
+
+
+@oc.kernel
+def f():
+    oc.loop_config(serialise=True)
+    for i in range(3):
+        pass
+
+
+f()
