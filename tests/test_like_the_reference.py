@@ -112,7 +112,12 @@ def test_optional_arguments(arch):
 
     a, f = oc.ndarray(oc.f32, 2), oc.field(oc.f32, 2)
     for _ in range(2):
-        assert [which(None, None, None), which(a, None, 3), which(None, f, None), which(None, a, f)] == [0, 101, 10, 110]
+        assert [which(None, None, None), which(a, None, 3), which(None, f, None), which(None, a, f)] == [
+            0,
+            101,
+            10,
+            110,
+        ]
 
 
 def test_a_plain_function_is_marked_in_a_kernel(arch):
@@ -143,7 +148,11 @@ def test_types_of_math_follow_the_session(arch):
         types = [getattr(oc.math, name) for name in names]
         assert [one.dtype for one in types] == [real, real, integer, unsigned]
         assert oc.math.vec3.field(shape=3).dtype == real
-        assert third(oc.math.vec2(2, 2)) != third(oc.math.vec2(1, 2)) == (1 / 3 if real is oc.f64 else np.float32(1) / np.float32(3))
+        assert (
+            third(oc.math.vec2(2, 2))
+            != third(oc.math.vec2(1, 2))
+            == (1 / 3 if real is oc.f64 else np.float32(1) / np.float32(3))
+        )
 
 
 def test_values_of_types_of_math_are_no_constants(arch):
