@@ -1,8 +1,11 @@
 //! A kernel's code for NVIDIA's GPUs to look at, whatever the session's device: PTX, and what the vendor's tools make of it.
 
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use octants_codegen::{PtxOptions, PtxTarget, compile_ptx};
 use octants_hal::Cancel;
@@ -116,16 +119,25 @@ impl NvidiaTools {
     }
 }
 
-/// Removed with what is in it.
+/// A folder that only this user can look into, removed with what is in it.
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
+    /// Law: it is new. Others can write to the system's folder for such things, and what they put there under whatever name, a link for instance, is
+    /// neither followed nor used: a name that is taken gives way to another one.
     fn new() -> Result<Self, Error> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("octants-sass-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| failed(&path.display().to_string(), &error))?;
-        Ok(Self(path))
+        Self::inside(&std::env::temp_dir(), || RandomState::new().build_hasher().finish())
+    }
+
+    fn inside(parent: &Path, mut random: impl FnMut() -> u64) -> Result<Self, Error> {
+        loop {
+            let path = parent.join(format!("octants-sass-{:016x}", random()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(&path.display().to_string(), &error)),
+            }
+        }
     }
 }
 
@@ -152,4 +164,26 @@ fn run(command: &mut Command) -> Result<String, Error> {
 
 fn failed(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::Unsupported { message: format!("machine code cannot be shown: {what}: {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_temporary_folder_is_new_and_private_whatever_others_have_put_there() {
+        let parent = TemporaryFolder::new().unwrap();
+        let elsewhere = parent.0.join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, parent.0.join("octants-sass-0000000000000001")).unwrap();
+        std::fs::create_dir(parent.0.join("octants-sass-0000000000000002")).unwrap();
+        let mut numbers = 1..;
+        let made = TemporaryFolder::inside(&parent.0, || numbers.next().unwrap()).unwrap();
+        assert!(made.0.ends_with("octants-sass-0000000000000003"), "{}", made.0.display());
+        assert_eq!(std::fs::metadata(&made.0).unwrap().permissions().mode() & 0o777, 0o700);
+        write(&made.0.join("module.ptx"), b"text").unwrap();
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
 }

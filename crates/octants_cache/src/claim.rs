@@ -1,7 +1,7 @@
 //! Claims: one process makes an entry, and others wait for it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -24,11 +24,15 @@ impl Claim {
 
     /// `None` if somebody else has it.
     pub(crate) fn take(path: PathBuf) -> Option<Self> {
-        let Ok(file) = open(&path) else { return Some(Self::nothing()) };
-        match file.try_lock() {
-            Ok(()) => Some(Self { file: Some(file), path }),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Error(_)) => Some(Self::nothing()),
+        loop {
+            let Ok(file) = open(&path) else { return Some(Self::nothing()) };
+            match file.try_lock() {
+                // Whoever had it before has removed the name since the file was opened: the next one has another file, and would have a lock, too.
+                Ok(()) if file.metadata().is_ok_and(|about| about.nlink() == 0) => {}
+                Ok(()) => return Some(Self { file: Some(file), path }),
+                Err(TryLockError::WouldBlock) => return None,
+                Err(TryLockError::Error(_)) => return Some(Self::nothing()),
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::claim;
+use crate::claim::{self, Claim};
 use crate::entry;
 use crate::folder;
 use crate::key::Key;
@@ -14,6 +14,9 @@ use crate::store::{StoreOptions, UNFINISHED_PREFIX};
 
 /// Unfinished files and claims older than this were left behind by processes that ended. Chosen: no write takes a minute.
 const LEFT_BEHIND: Duration = Duration::from_hours(1);
+
+/// The file of the claim that whoever cleans a folder has.
+const CLEANING: &str = "claim-cleaning";
 
 /// What goes when there is too much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,8 +131,12 @@ impl Cleaned {
 }
 
 /// Removes what was left behind, and entries if there are too many bytes of them.
+///
+/// One at a time cleans a folder, of all threads, processes and versions: a second one would count what the first is about to remove, and remove as much
+/// again. It does nothing instead.
 pub fn clean(options: &StoreOptions) -> Cleaned {
     let mut cleaned = Cleaned::default();
+    let Some(_claim) = Claim::take(options.folder.join(CLEANING)) else { return cleaned };
     let now = SystemTime::now();
     let mut kept = Vec::new();
     for found in scan(&options.folder) {

@@ -7,7 +7,8 @@
 //! * **What [`Store::get`] gives is what somebody put under this key.** An entry holds its key and a checksum; one that is cut, changed or
 //!   under another's name is a miss, and is removed.
 //! * **No failure of a file system is an error of the caller**: without a folder, with a full disk, or if others may write to the folder,
-//!   everything is a miss, and [`Store::notices`] says why, once.
+//!   everything is a miss, and [`Store::notices`] says why, once. What fails for a reason of the moment (too many open files) costs one entry.
+//! * One at a time cleans a folder.
 //! * **Entries appear whole**: they are written under another name and renamed. Processes need no lock to read and write.
 //! * A [`Claim`] keeps processes from making the same thing at the same time. It is advice: whoever cannot have it goes on without, and the
 //!   system takes it back from a process that ends.

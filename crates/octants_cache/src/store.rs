@@ -6,11 +6,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::claim::{self, Claim};
 use crate::clean::{self, CleaningPolicy};
@@ -52,7 +53,8 @@ pub struct Store {
     written_files: AtomicU64,
     /// Since the folder was last looked through; that of earlier processes counts as much as asks for it.
     written_bytes: AtomicU64,
-    cleaning: AtomicBool,
+    /// A thread of this store looks through the folder.
+    cleaning: Arc<AtomicBool>,
     #[cfg(test)]
     pub(crate) faults: crate::store::tests::WriteFaults,
 }
@@ -68,7 +70,7 @@ impl Store {
             random: RandomState::new().build_hasher().finish(),
             written_files: AtomicU64::new(0),
             written_bytes,
-            cleaning: AtomicBool::new(false),
+            cleaning: Arc::default(),
             #[cfg(test)]
             faults: crate::store::tests::WriteFaults::default(),
         }
@@ -112,7 +114,8 @@ impl Store {
             written = prepared.map_err(io::Error::other).and_then(|_| self.write(folder, key, &bytes));
         }
         if let Err(error) = written {
-            if !self.full.swap(true, Ordering::Relaxed) {
+            // This entry is not kept; the next one may be.
+            if !passes(&error) && !self.full.swap(true, Ordering::Relaxed) {
                 self.notice(format!("{} cannot be written: {error}", folder.display()));
             }
             return;
@@ -176,13 +179,30 @@ impl Store {
         }
         self.written_bytes.store(0, Ordering::Relaxed);
         let options = self.options.clone();
-        // Its end is nobody's concern: what it removes is removed whole.
+        // Also if the thread cannot be started.
+        let ended = LowerWhenDropped(Arc::clone(&self.cleaning));
+        // Nobody waits for its end: what it removes is removed whole.
         let started = thread::Builder::new().name("octants-cache".to_owned()).spawn(move || {
             clean::clean(&options);
+            drop(ended);
         });
         drop(started);
-        self.cleaning.store(false, Ordering::Relaxed);
     }
+}
+
+struct LowerWhenDropped(Arc<AtomicBool>);
+
+impl Drop for LowerWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether a failure is of the moment, and says nothing of the folder: the process or the system has too many open files or too little memory, or a
+/// signal came.
+fn passes(error: &io::Error) -> bool {
+    let of_the_moment = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
+    error.raw_os_error().is_some_and(|code| of_the_moment.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 /// All of a file that only this user can have written.

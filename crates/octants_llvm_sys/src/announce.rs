@@ -8,8 +8,10 @@
 //! gdb's interface is two symbols of the process, which makes this the one place with a list that all threads share.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -70,9 +72,21 @@ fn write_perf_map(functions: &[NamedCode<'_>]) {
         writeln!(lines, "{address:x} {bytes:x} octants:{name}").expect("writing to a string");
     }
     let path = format!("/tmp/perf-{}.map", std::process::id());
-    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
+    if let Some(mut file) = open_own(Path::new(&path)) {
         drop(file.write_all(lines.as_bytes()));
     }
+}
+
+/// A file to append to under a name that anybody can foretell, in a folder that anybody can write to. Law: it is this user's own, and has no other name;
+/// links that others have put there are not followed.
+fn open_own(path: &Path) -> Option<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file =
+        OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    // SAFETY: asks the system who we are.
+    let user = unsafe { libc::geteuid() };
+    (about.is_file() && about.uid() == user && about.nlink() == 1).then_some(file)
 }
 
 /// The object with the addresses of its sections in their headers.
@@ -177,5 +191,38 @@ unsafe fn register_with_gdb(entry: *mut GdbEntry, action: u32) {
         __jit_debug_register_code();
         (*descriptor).action = NO_ACTION;
         (*descriptor).relevant = ptr::null_mut();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::open_own;
+
+    #[test]
+    fn a_file_of_names_is_the_users_own_and_no_link() {
+        let folder = std::env::temp_dir().join(format!("octants-announce-{}", std::process::id()));
+        drop(fs::remove_dir_all(&folder));
+        fs::create_dir(&folder).unwrap();
+        let (target, path) = (folder.join("target"), folder.join("perf.map"));
+        fs::write(&target, b"").unwrap();
+        symlink(&target, &path).unwrap();
+        assert!(open_own(&path).is_none(), "a symbolic link");
+        fs::remove_file(&path).unwrap();
+        symlink(folder.join("nothing"), &path).unwrap();
+        assert!(open_own(&path).is_none() && !folder.join("nothing").exists(), "a link to nothing");
+        fs::remove_file(&path).unwrap();
+        fs::hard_link(&target, &path).unwrap();
+        assert!(open_own(&path).is_none(), "a second name of a file");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(open_own(&path).is_none(), "a folder");
+        fs::remove_dir(&path).unwrap();
+        let made = open_own(&path).expect("nothing is there").metadata().unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o600);
+        assert!(open_own(&path).is_some(), "one's own");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

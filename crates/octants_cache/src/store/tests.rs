@@ -18,10 +18,16 @@ pub(crate) struct WriteFaults {
     full_after: AtomicUsize,
     ends_after: AtomicUsize,
     ended: AtomicBool,
+    /// The number of an error of the system's; 0 is none.
+    fails_with: std::sync::atomic::AtomicI32,
 }
 
 impl WriteFaults {
     pub(super) fn before_write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        let code = self.fails_with.swap(0, Ordering::Relaxed);
+        if code != 0 {
+            return Err(io::Error::from_raw_os_error(code));
+        }
         for (after, ends) in [(&self.full_after, false), (&self.ends_after, true)] {
             if let Some(count) = after.swap(0, Ordering::Relaxed).checked_sub(1) {
                 file.write_all(&bytes[..count.min(bytes.len())])?;
@@ -208,6 +214,77 @@ fn a_full_disk_is_said_once_and_leaves_nothing_behind() {
     assert_eq!(store.get(&key(1)), None);
     assert_eq!(store.notices().len(), 1);
     assert_eq!(fs::read_dir(folder.0.join("one")).unwrap().count(), 0);
+}
+
+#[test]
+fn after_a_failure_of_the_moment_entries_are_kept_again() {
+    let folder = TestFolder::new();
+    let store = Store::new(options(&folder.0));
+    for (number, errno) in [Errno::MFILE, Errno::NFILE, Errno::NOMEM].into_iter().enumerate() {
+        let key = key(number as u64);
+        store.faults.fails_with.store(errno.raw_os_error(), Ordering::Relaxed);
+        store.put(&key, b"code");
+        assert_eq!(store.get(&key), None, "{errno}");
+        store.put(&key, b"code");
+        assert_eq!(store.get(&key).as_deref(), Some(&b"code"[..]), "{errno}");
+    }
+    assert_eq!(store.notices(), [""; 0]);
+    // A folder that refuses refuses the next one, too.
+    store.faults.fails_with.store(Errno::ROFS.raw_os_error(), Ordering::Relaxed);
+    store.put(&key(9), b"code");
+    store.put(&key(9), b"code");
+    assert_eq!((store.get(&key(9)), store.notices().len()), (None, 1));
+}
+
+#[test]
+fn two_cleaners_do_not_overlap() {
+    let folder = TestFolder::new();
+    let store = Store::new(options(&folder.0));
+    for number in 0..12 {
+        store.put(&key(number), &[0; 1000]);
+    }
+    let small = StoreOptions { max_bytes: 5000, ..options(&folder.0) };
+    let held = Claim::take(folder.0.join("claim-cleaning")).expect("nobody cleans");
+    assert_eq!(clean::clean(&small), clean::Cleaned::default());
+    drop(held);
+    assert!(clean::clean(&small).files > 0);
+    assert_eq!(usage(&folder.0).unwrap().len(), 1);
+    // The flag of a store stands until its cleaner has ended, not until it was started.
+    let held = Claim::take(folder.0.join("claim-cleaning")).expect("nobody cleans");
+    let ended = LowerWhenDropped(Arc::clone(&store.cleaning));
+    store.cleaning.store(true, Ordering::Relaxed);
+    store.clean_aside();
+    assert!(store.cleaning.load(Ordering::Relaxed), "the first one is still at it");
+    drop((ended, held));
+    store.clean_aside();
+    let deadline = SystemTime::now() + Duration::from_secs(20);
+    while store.cleaning.load(Ordering::Relaxed) && SystemTime::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!store.cleaning.load(Ordering::Relaxed), "its end is seen");
+}
+
+#[test]
+fn a_claim_is_on_the_file_that_has_the_name() {
+    let folder = TestFolder::new();
+    fs::create_dir(&folder.0).unwrap();
+    let path = folder.0.join("claim-x");
+    let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5000 {
+                    if let Some(claim) = Claim::take(path.clone()) {
+                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(claim);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(most.into_inner(), 1, "threads that had the claim at once");
 }
 
 #[test]
