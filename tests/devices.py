@@ -36,5 +36,5 @@ _kept: list[Runtime] = []
 
 def _keep_open(device: str) -> None:
     runtime = Runtime()
-    runtime.start(device, oc.f32, oc.i32, _options.resolve({}))
+    runtime.begin(runtime.open(device, oc.f32, oc.i32, _options.resolve({})))
     _kept.append(runtime)

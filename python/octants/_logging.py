@@ -23,6 +23,11 @@ def set_logging_level(level: str) -> None:
     _current = level
 
 
+def logging_level() -> str:
+    """The least level that is shown."""
+    return _current
+
+
 def is_logging_effective(level: str) -> bool:
     """Whether messages of a level are shown."""
     if level not in _LEVELS:

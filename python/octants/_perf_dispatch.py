@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from operator import is_ as _is
 
 from . import _logging, _session
+from ._streams import Stream
 from .exceptions import OctantsRuntimeError, OctantsSyntaxError
 
 #: Calls after which the implementations are timed anew, where the program says neither calls nor seconds.
@@ -157,10 +158,11 @@ class PerformanceDispatcher:
         trials.turn += 1
         if turn < trials.warmup:
             return trials.compatible[which](*args, **kwargs)
-        _session.sync()
+        wait = _waiting_for(kwargs.get("qd_stream"))
+        wait()
         start = time.perf_counter()
         result = trials.compatible[which](*args, **kwargs)
-        _session.sync()
+        wait()
         trials.seconds[which] += time.perf_counter() - start
         if trials.turn == (trials.warmup + self._active) * len(trials.compatible):
             del self._trials[geometry]
@@ -218,6 +220,16 @@ def _same(only: tuple[tuple, dict, Implementation], args: tuple, kwargs: dict) -
     if len(args) != len(known) or len(kwargs) != len(named) or not all(map(_is, args, known)):
         return False
     return not kwargs or all(name in named and value is named[name] for name, value in kwargs.items())
+
+
+def _waiting_for(stream) -> Callable[[], None]:
+    """What waits for the stream that the implementations are called with: another one's work is no part of their time."""
+    if stream is None:
+        return _session.sync
+    if not isinstance(stream, Stream):
+        # Of another library.
+        stream = Stream(stream)
+    return stream.synchronize
 
 
 def _name(function: Callable) -> str:

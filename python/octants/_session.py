@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable
 
 from . import _logging, _options
-from ._octants import DataType, Func, Kernel, Runtime, dtypes, host_only
+from ._octants import DataType, Func, Kernel, OpenSession, Runtime, dtypes, host_only
 from .exceptions import OctantsDeviceUnavailable
 
 #: The one piece of state of the package: which session is current.
 runtime = Runtime()
 atexit.register(runtime.finish)
+os.register_at_fork(
+    before=runtime.before_fork, after_in_parent=runtime.after_fork, after_in_child=runtime.after_fork_in_child
+)
 
 
 class Arch:
@@ -106,14 +109,19 @@ def init(
     integer = _default("default_ip", default_ip, "i", "OC_DEFAULT_IP", ("i32", "i64"), "i32")
     values = _options.resolve(options)
     wanted = _wanted(arch)
+    before = _logging.logging_level()
     _logging.set_logging_level(str(values["log_level"]))
-
-    def start(device: Arch) -> None:
-        if cfg is not None:
-            reset()
-        runtime.start(device.name, real, integer, values)
-
-    chosen = _open_first(wanted, enable_fallback, start)
+    # A session that was current goes on if no other one can be had.
+    try:
+        opened, chosen = _open_first(
+            wanted, enable_fallback, lambda device: runtime.open(device.name, real, integer, values)
+        )
+    except BaseException:
+        _logging.set_logging_level(before)
+        raise
+    if cfg is not None:
+        reset()
+    runtime.begin(opened)
     unsigned = dtypes["u" + integer.name[1:]]
     cfg = _Config(values | {"arch": chosen, "default_fp": real, "default_ip": integer, "default_up": unsigned})
     if _logging.is_logging_effective(_logging.INFO) and not _test_mode:
@@ -166,15 +174,16 @@ def _wanted(arch) -> list[Arch]:
     return wanted
 
 
-def _open_first(wanted: list[Arch], enable_fallback: bool, start: Callable[[Arch], None]) -> Arch:
-    """Starts a session on the first device that can be opened; if there is none, on the CPU with a line that says why."""
+def _open_first(
+    wanted: list[Arch], enable_fallback: bool, open_on: Callable[[Arch], OpenSession]
+) -> tuple[OpenSession, Arch]:
+    """A session on the first device that can be opened; if there is none, on the CPU with a line that says why."""
     missing_by_reason: dict[str, list[str]] = {}
     for device in wanted:
         missing = _hidden(device)
         if missing is None:
             try:
-                start(device)
-                return device
+                return open_on(device), device
             except OctantsDeviceUnavailable as error:
                 missing = str(error)
         missing_by_reason.setdefault(missing, []).append(device.name)
@@ -188,8 +197,7 @@ def _open_first(wanted: list[Arch], enable_fallback: bool, start: Callable[[Arch
             file=sys.stderr,
             flush=True,
         )
-    start(cpu)
-    return cpu
+    return open_on(cpu), cpu
 
 
 def _hidden(device: Arch) -> str | None:
@@ -279,7 +287,7 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
     for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
     which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
-    other.
+    other, but takes no ``qd_stream`` and has no ``oc.stream_parallel`` blocks.
     """
     if checkpoints and not graph:
         from .exceptions import OctantsSyntaxError
@@ -293,7 +301,7 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
         from .exceptions import OctantsSyntaxError
 
         raise OctantsSyntaxError("checkpoints=True is not in Octants yet: launch the kernels one after the other")
-    return _decorate(Kernel, fn, bool(fastcache or pure))
+    return _decorate(Kernel, fn, bool(fastcache or pure), bool(graph))
 
 
 def func(fn=None, *, is_real_function=False, requires_top_level=False):

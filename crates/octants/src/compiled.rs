@@ -20,6 +20,7 @@ use crate::launch_keys::LaunchKeys;
 use crate::output::{Locate, Output};
 use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
+use crate::stream::Event;
 use crate::wait::{runs_at_once, told_late, wait};
 use crate::write_log::{ArrayMemory, Region, regions};
 
@@ -118,6 +119,12 @@ impl CompiledKernel {
         self.context().shares_device()
     }
 
+    /// Which of its kind the session's device is.
+    #[inline]
+    pub fn device_number(&self) -> u32 {
+        self.plan.maker().options.device
+    }
+
     /// The queue that a launch joins: a stream of the kernel's session, or the default one.
     #[inline]
     fn stream(&self, on: Option<&LiveStream>) -> Result<Stream, Error> {
@@ -149,6 +156,13 @@ impl CompiledKernel {
     /// Called after a launch in this stream, also one that failed. Each memory that it uses is told by [`Memory::after_launch`].
     pub fn after_launch(&self, on: &LiveStream) -> Result<(), Error> {
         on.after_work().map_err(Error::of_device)
+    }
+
+    /// An event behind what the stream was told so far.
+    pub fn event_behind(&self, on: &LiveStream) -> Result<Event, Error> {
+        let event = Event::of(self.context())?;
+        event.record(Some(on))?;
+        Ok(event)
     }
 
     /// Arrays of the host on the device, for one launch.

@@ -42,6 +42,7 @@ mod compiled;
 mod error;
 mod fault;
 mod field;
+pub mod forked;
 mod gpu_code;
 mod gradient;
 mod host_sizing;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use octants_hal::DeviceError;
+use octants_hal::{DeviceError, forked};
 use octants_ir::sparse::{GROWTH_DIVISOR, GROWTH_STEP_BYTES, SparseTree, state, state_offset};
 use octants_runtime::{Context, Memory, MemoryError, SharedWords};
 
@@ -149,13 +149,28 @@ impl GrowingPool {
 }
 
 /// Looks after the trees of a session that grow, by a thread that runs while there are some.
-#[derive(Default)]
 pub(crate) struct GrowthKeeper {
     trees: Mutex<Trees>,
     /// A launch may have come since the thread last looked.
     touched: AtomicBool,
     /// The thread sleeps for long.
     rests: AtomicBool,
+    /// Of the process that it belongs to: a forked child has no such thread.
+    generation: u32,
+    /// Whether there ever was a thread.
+    started: AtomicBool,
+}
+
+impl Default for GrowthKeeper {
+    fn default() -> Self {
+        Self {
+            trees: Mutex::default(),
+            touched: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
+            generation: forked::generation(),
+            started: AtomicBool::new(false),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -169,6 +184,7 @@ impl GrowthKeeper {
     pub fn keep(self: &Arc<Self>, growth: PoolGrowth) -> io::Result<GrowthHandle> {
         let growth = Arc::new(growth);
         let mut trees = self.trees();
+        self.started.store(true, Ordering::Relaxed);
         if trees.thread.is_none() {
             let keeper = Arc::clone(self);
             let thread = thread::Builder::new().name("octants pools".to_owned());
@@ -176,6 +192,11 @@ impl GrowthKeeper {
         }
         trees.growing.push(Arc::clone(&growth));
         Ok(GrowthHandle { growth, keeper: Arc::clone(self) })
+    }
+
+    /// Whether a thread that this process, a forked child, does not have looks after trees.
+    pub fn is_of_parent(&self) -> bool {
+        self.started.load(Ordering::Relaxed) && self.generation != forked::generation()
     }
 
     fn trees(&self) -> MutexGuard<'_, Trees> {
@@ -194,6 +215,7 @@ impl GrowthKeeper {
             if self.touched.swap(false, Ordering::Relaxed) {
                 since = Instant::now();
             }
+            let under_way = forked::UnderWay::inside();
             let growing = self.trees().growing.clone();
             for growth in growing {
                 growth.serve();
@@ -205,10 +227,13 @@ impl GrowthKeeper {
                 drop(trees);
                 return;
             }
-            drop(trees);
+            drop((trees, under_way));
             if !over.is_empty() {
                 // Giving memory back may wait for kernels that wait for this thread.
-                thread::spawn(move || drop(over));
+                thread::spawn(move || {
+                    let _under_way = forked::UnderWay::inside();
+                    drop(over);
+                });
             }
             let period = (since.elapsed() / 20).clamp(PERIODS.0, PERIODS.1);
             self.rests.store(period > 10 * PERIODS.0, Ordering::Relaxed);
@@ -242,7 +267,9 @@ impl GrowthHandle {
     /// Nobody uses the tree in launches any more.
     pub fn retire(&self) {
         self.growth.retired.store(true, Ordering::Release);
-        self.keeper.wake();
+        if self.keeper.generation == forked::generation() {
+            self.keeper.wake();
+        }
     }
 }
 

@@ -123,6 +123,22 @@ impl Session {
         self.inner.kernels.clear();
     }
 
+    /// Whether threads of the device's own have nothing to do.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.inner.context.device().is_at_rest()
+    }
+
+    /// Whether this process is a forked child that must not touch the session: its device is the parent's alone, or something was under way.
+    pub fn is_cut_off(&self) -> bool {
+        self.inner.context.is_cut_off() || self.inner.growth.is_of_parent()
+    }
+
+    /// In a child that is cut off: whatever the session gave out refuses from now on. Nothing is given back.
+    pub fn cut_off(&self) {
+        self.inner.context.cut_off();
+        std::mem::forget(self.clone());
+    }
+
     pub fn is_live(&self) -> bool {
         self.inner.context.check().is_ok()
     }

@@ -1,7 +1,9 @@
 //! Streams and events of a session.
 
+use std::sync::Arc;
+
 use octants_hal::{Cancel, StreamPriority};
-use octants_runtime::{EventHandle, ExternalStream, LiveStream, StreamError, StreamHandle};
+use octants_runtime::{Context, EventHandle, ExternalStream, LiveStream, StreamError, StreamHandle};
 
 use crate::error::Error;
 use crate::session::Session;
@@ -58,7 +60,11 @@ pub struct Event {
 
 impl Event {
     pub fn new(session: &Session) -> Result<Self, Error> {
-        EventHandle::create(session.context()).map(|handle| Self { handle }).map_err(refused("event"))
+        Self::of(session.context())
+    }
+
+    pub(crate) fn of(context: &Arc<Context>) -> Result<Self, Error> {
+        EventHandle::create(context).map(|handle| Self { handle }).map_err(refused("event"))
     }
 
     /// The device's own handle; 0 on a device without several queues.

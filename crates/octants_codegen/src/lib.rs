@@ -15,7 +15,7 @@ pub use ptx::{Assemble, PtxOptions, compile_ptx, ptx_text};
 pub use ptx_target::{DriverTooOld, PtxTarget};
 
 /// Waits a moment for compilations that nobody waits for any more, before the process ends.
-pub use octants_llvm_sys::wait_for_compilations;
+pub use octants_llvm_sys::{compiling_threads, forget_compilations_of_parent, wait_for_compilations};
 
 /// Where LLVM's time went, of one task.
 pub use octants_llvm_sys::Timing as LlvmTiming;

@@ -94,6 +94,14 @@ unsafe impl Device for CpuDevice {
             | Capabilities::STOPS_AT_FAULT
     }
 
+    fn is_usable_in_child(&self) -> bool {
+        true
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.core.streams.are_idle()
+    }
+
     #[inline]
     fn is_immediate(&self, stream: Stream) -> bool {
         stream == self.default_stream()

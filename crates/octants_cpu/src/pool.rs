@@ -17,7 +17,6 @@
 //! This knows nothing of kernels or devices: a body is a closure over a range.
 
 mod background;
-mod fork;
 mod job;
 mod job_table;
 mod sync;
@@ -28,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use octants_hal::Cancel;
+use octants_hal::{Cancel, forked};
 
 pub use background::Source;
 use job::Job;
@@ -83,7 +82,7 @@ impl Pool {
     /// As [`Pool::new`], with another time that idle workers watch before they sleep.
     pub fn with_spin_time(threads: usize, spin_time: Duration) -> Pool {
         let threads = if threads == 0 { processors() } else { threads };
-        fork::watch();
+        forked::watch();
         let workers = AtomicPtr::new(Box::into_raw(Box::new(WorkerSet::spawn(threads - 1, spin_time))));
         Pool { workers, threads, spin_time }
     }
@@ -207,7 +206,7 @@ impl Drop for Pool {
 
 /// A number that differs between a process and its forked children.
 pub fn generation() -> u32 {
-    fork::generation()
+    forked::generation()
 }
 
 /// How many processors this process may use.

@@ -12,7 +12,7 @@ use octants_hal::{
 use crate::device::CudaDevice;
 use crate::driver::recording::with_driver;
 use crate::driver::table::{Copy2d, Copy3d, DriverTable, LaunchConfig, recorded};
-use crate::driver::{Driver, Unavailable};
+use crate::driver::{Driver, ResetCounts, Unavailable};
 
 /// The device's own.
 const CONTEXT: u64 = 0xC0;
@@ -139,7 +139,7 @@ fn with_fake<R>(
 
 /// With a count of resets of its own: other tests run at the same time.
 fn driver() -> Result<Driver, Unavailable> {
-    Driver::over(recorded::TABLE, Box::leak(Box::default()))
+    Driver::over(recorded::TABLE, Box::leak(Box::new(ResetCounts::new())))
 }
 
 fn open() -> Result<CudaDevice, Unavailable> {
@@ -422,7 +422,7 @@ fn all_code_is_on_the_device_before_any_is_launched() {
         shape: LaunchShape { block: 256, ..LaunchShape::default() },
     });
     let work = |table: fn() -> DriverTable| {
-        let driver = Driver::over(table(), Box::leak(Box::default())).unwrap();
+        let driver = Driver::over(table(), Box::leak(Box::new(ResetCounts::new()))).unwrap();
         let device = CudaDevice::over(driver, 0).unwrap();
         // SAFETY: the driver only records, and loads anything.
         unsafe {
@@ -861,6 +861,32 @@ fn a_lost_device_calls_the_driver_no_more_and_a_new_one_begins_with_a_reset() {
     assert_ne!(address, Address::NULL);
     assert_eq!(log.last().unwrap(), "error_name", "nothing after the fault: {log:?}");
     let (_, log) = with_fake(|name, _| (name == "context_synchronise").then_some(700), || open().map(drop));
+    assert!(log.iter().any(|call| call == "context_reset"), "{log:?}");
+}
+
+#[test]
+fn a_device_that_is_lost_leaves_the_others_as_they_are() {
+    let counts: &'static ResetCounts = Box::leak(Box::new(ResetCounts::new()));
+    let faulty = Rc::new(std::cell::Cell::new(false));
+    let is_faulty = Rc::clone(&faulty);
+    let answer = move |name: &str, words: &[u64]| match name {
+        "device_count" | "device_get" => {
+            let value = if name == "device_count" { 2 } else { words[1] as i32 };
+            // SAFETY: the first argument is the address of an integer.
+            unsafe { (words[0] as *mut i32).write(value) };
+            Some(0)
+        }
+        "context_synchronise" if is_faulty.replace(false) => Some(700),
+        _ => None,
+    };
+    let ((), log) = with_fake(answer, || {
+        let open = |number| CudaDevice::over(Driver::over(recorded::TABLE, counts).unwrap(), number).unwrap();
+        let (first, second) = (open(0), open(1));
+        faulty.set(true);
+        let third = open(1);
+        assert!(matches!(second.allocate(64), Err(DeviceError::Lost { .. })), "its context was reset");
+        assert!(third.allocate(64).is_ok() && first.allocate(64).is_ok());
+    });
     assert!(log.iter().any(|call| call == "context_reset"), "{log:?}");
 }
 

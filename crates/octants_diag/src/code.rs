@@ -282,6 +282,8 @@ codes! {
         "Blocks begin together and the kernel ends with the last of them, so nothing can run before, between or after. Beside blocks stand only docstrings, `pass`, `oc.static_assert`, `oc.static_print`, names for `oc.static(...)` values, and static `if`s and loops of blocks. Move anything else into a block, or into a kernel of its own.";
     StreamBlockReturn "OC0525" Syntax "`return` in a kernel with `oc.stream_parallel` blocks"
         "Blocks run at the same time, so there is no last statement that could return. Write the result to an array or a field.";
+    StreamBlockInGraph "OC0526" Syntax "an `oc.stream_parallel` block in a kernel with `graph=True`"
+        "A graph has no branches in this version. Leave `graph=True` out.";
 
     MissingArgument "OC0601" Syntax "a call without one of the arguments"
         "Every parameter without a default needs an argument.";
@@ -349,6 +351,10 @@ codes! {
         "A parameter annotated with a dataclass takes instances of that class and of dataclasses derived from it.";
     TemplatedFloat "OC0807" Value "a real as a compile-time argument"
         "With `raise_on_templated_floats=True` a real cannot be a compile-time argument: each value would compile the kernel again.";
+    GraphStream "OC0808" Runtime "`qd_stream` for a kernel with `graph=True`"
+        "A graph is not launched in a stream in this version. Leave `graph=True` out.";
+    OtherDevice "OC0809" Value "an array on another GPU than the session's"
+        "A kernel runs on the GPU of its session, and does not reach the memory of another one. Copy the array there first (`tensor.to(\"cuda:0\")`), or choose the GPU with `oc.init(device_id=...)`.";
 
     AssertionFailed "OC0901" Assertion "an assertion failed in a kernel"
         "An `assert` of the kernel was false. Assertions are compiled in with `oc.init(debug=True)`.";
@@ -362,6 +368,8 @@ codes! {
         "A kernel reached outside of its arrays, or the device itself failed. Memory and code on it are gone.";
     SparseMemory "OC0906" Runtime "no room for a cell of a sparse node"
         "All cells that the node's pool has memory for are in use, or a list has as many elements as its node has room for. What was written before stays.";
+    Forked "OC0907" Runtime "a forked child that cannot use what its parent has opened"
+        "A child has a copy of its parent's memory and none of its threads. Where another thread was inside of Octants when the process was forked, or the device is a GPU, the child cannot use them. Start processes with `multiprocessing.get_context(\"spawn\")`, or fork before `oc.init()`.";
 
     UnrollLimit "OC1001" SyntaxWarning "a static loop with many iterations"
         "Every iteration is compiled separately. Use a run-time loop where the index need not be a constant.";

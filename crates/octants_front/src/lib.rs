@@ -66,6 +66,8 @@ pub struct LowerOptions {
     pub unrolling_limit: u32,
     /// The kernel promises to depend on its arguments alone: globals that are values are refused.
     pub pure: bool,
+    /// The kernel is launched as a graph: it has no branches.
+    pub graph: bool,
     /// The kernel has run, and is to be differentiated in reverse: cells of sparse nodes are found, and never made. What gives cells
     /// up, or appends to lists, is refused.
     pub has_run: bool,
@@ -83,6 +85,7 @@ impl Default for LowerOptions {
             short_circuit: true,
             unrolling_limit: 32,
             pure: false,
+            graph: false,
             has_run: false,
             names_elements: false,
         }

@@ -113,6 +113,16 @@ pub unsafe trait Device: Send + Sync {
     /// It may, if the stream is not live.
     fn is_immediate(&self, stream: Stream) -> bool;
 
+    /// Whether a forked child of this process may use the device as the parent can, if nothing was under way when it was forked.
+    fn is_usable_in_child(&self) -> bool {
+        false
+    }
+
+    /// Whether threads of the device's own have nothing to do.
+    fn is_at_rest(&self) -> bool {
+        true
+    }
+
     /// How many copies of an array a launch may need ([`RangeDomain::copied`](crate::RangeDomain::copied)); 0 if the device does
     /// not know how to keep any.
     fn copies(&self) -> usize {

@@ -90,6 +90,8 @@ unsafe impl Device for FailingDevice {
         clock_rate,
         default_stream,
         is_immediate,
+        is_usable_in_child,
+        is_at_rest,
         copies,
         begin_exclusive,
         end_exclusive,

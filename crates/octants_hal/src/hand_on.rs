@@ -30,6 +30,16 @@ macro_rules! hand_on {
             self.inner.is_immediate(stream)
         }
     };
+    (@ is_usable_in_child) => {
+        fn is_usable_in_child(&self) -> bool {
+            self.inner.is_usable_in_child()
+        }
+    };
+    (@ is_at_rest) => {
+        fn is_at_rest(&self) -> bool {
+            self.inner.is_at_rest()
+        }
+    };
     (@ copies) => {
         fn copies(&self) -> usize {
             self.inner.copies()

@@ -32,6 +32,7 @@ mod device;
 mod error;
 pub mod failing;
 mod fault;
+pub mod forked;
 mod hand_on;
 pub mod host;
 mod image;

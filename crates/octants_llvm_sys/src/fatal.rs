@@ -41,8 +41,8 @@ pub(crate) struct LlvmThreadGuard(());
 impl LlvmThreadGuard {
     /// For whoever is about to start the thread.
     pub(crate) fn new() -> LlvmThreadGuard {
-        initialise();
         THREADS_IN_LLVM.fetch_add(1, Ordering::SeqCst);
+        initialise();
         LlvmThreadGuard(())
     }
 
@@ -152,6 +152,19 @@ unsafe extern "C" fn leave(status: c_int, _: *mut c_void) {
             libc::_exit(status);
         }
     }
+}
+
+/// How many threads compile.
+pub fn compiling_threads() -> usize {
+    THREADS_IN_LLVM.load(Ordering::SeqCst)
+}
+
+/// This process is a forked child: it has none of the threads that compiled.
+pub fn forget_compilations_of_parent() {
+    if PROCESS.load(Ordering::SeqCst) != 0 {
+        PROCESS.store(std::process::id(), Ordering::SeqCst);
+    }
+    THREADS_IN_LLVM.store(0, Ordering::SeqCst);
 }
 
 /// Waits until no compilation is under way, those among them that nobody waits for any more; half a second at most.

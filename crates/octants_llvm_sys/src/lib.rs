@@ -47,7 +47,7 @@ pub use compile::{
     Compilation, CompileError, Compiled, Options, Output, Stage, Timing, compile, start, warm_up,
 };
 pub use device_library::has_device_library;
-pub use fatal::wait_for_compilations;
+pub use fatal::{compiling_threads, forget_compilations_of_parent, wait_for_compilations};
 pub use load::{LoadError, Loaded, load};
 pub use pipeline::OptLevel;
 pub use resolve::system_libraries;

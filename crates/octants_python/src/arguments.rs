@@ -405,6 +405,18 @@ impl Binder<'_> {
                 let diagnostic = param.diagnostic(Code::ArrayMismatch, message).help(help);
                 return Err(self.error(object.py(), diagnostic));
             }
+            let own = current.session.options().device;
+            if let Owner::Device { number: Some(number), .. } = foreign.owner
+                && number != own
+            {
+                let name = &param.spec.name;
+                let message =
+                    format!("argument {name} is an array on GPU {number}, and the session runs on GPU {own}");
+                let help = format!(
+                    "copy it there first, as with tensor.to(\"cuda:{own}\"), or call oc.init(device_id={number})"
+                );
+                return Err(self.error(object.py(), param.diagnostic(Code::OtherDevice, message).help(help)));
+            }
             return self.numpy_array(param, annotation, &foreign.view()?, current);
         }
         let found = object.get_type().name()?.to_string();

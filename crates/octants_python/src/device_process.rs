@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::under_way::Outside;
 
 /// A process of Python that [serves](serve) a device: where the package is, which kind of device, and which of its kind. Ctrl-C is for
 /// whoever asks it, not for it.
@@ -25,7 +26,7 @@ pub fn start(py: Python<'_>, options: SessionOptions) -> PyResult<Session> {
     command.arg(options.arch.name()).arg(options.device.to_string()).stdout(Stdio::null());
     // Not for the child: what it opens is its own affair, and it asks nobody.
     command.env_remove("OC_ARCH");
-    py.detach(|| Session::in_process(options, command)).map_err(|error| errors::from_error(py, &error))
+    py.outside(|| Session::in_process(options, command)).map_err(|error| errors::from_error(py, &error))
 }
 
 /// Serves a device at the standard input, until nobody asks any more. For a process of [`start`].
@@ -35,6 +36,8 @@ pub fn serve(py: Python<'_>, arch: &str, device: u32) -> PyResult<()> {
     let arch =
         Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
     let options = SessionOptions { arch, device, ..SessionOptions::default() };
+    // The process has no other thread that forks.
+    #[expect(clippy::disallowed_methods)]
     py.detach(|| {
         // SAFETY: the standard input is the connection, and nobody else reads it; the other end is `start` of another process, over
         // which the runtime keeps the verbs' contracts.

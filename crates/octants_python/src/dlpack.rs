@@ -307,7 +307,10 @@ pub fn look_at<T>(
     let owner = match tensor.device.kind {
         kind if kind == Device::HOST.kind || kind == Device::CUDA_HOST => Owner::Host,
         Device::CUDA => match stream_of(py, api, tensor.device) {
-            Some(stream) => Owner::Device { stream: Some(stream).filter(|&stream| stream > 2) },
+            Some(stream) => Owner::Device {
+                stream: Some(stream).filter(|&stream| stream > 2),
+                number: u32::try_from(tensor.device.number).ok(),
+            },
             None => return Ok(None),
         },
         _ => return Ok(None),

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::under_way::Outside;
 
 /// A stage by its name. `capability` says which of NVIDIA's GPUs the last two are for.
 pub(crate) fn dump(
@@ -32,7 +33,7 @@ pub(crate) fn dump(
             return Err(PyValueError::new_err(message));
         }
     };
-    py.detach(|| kernel.dump(what)).map_err(|error| errors::from_error(py, &error))
+    py.outside(|| kernel.dump(what)).map_err(|error| errors::from_error(py, &error))
 }
 
 fn gpu_text(
@@ -42,7 +43,7 @@ fn gpu_text(
     capability: Option<u32>,
 ) -> PyResult<String> {
     let tools = if machine_code { Some(NvidiaTools::new(tool_folders(py)?)) } else { None };
-    let text = py.detach(|| {
+    let text = py.outside(|| {
         let (capability, modules) = kernel.ptx(capability)?;
         match tools {
             Some(tools) => tools.sass(capability, &modules),

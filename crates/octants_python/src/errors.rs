@@ -76,9 +76,33 @@ pub fn plain(py: Python<'_>, code: Code, message: impl Into<String>) -> PyErr {
     from_diagnostic(py, Diagnostic::new(code, message), &SourceMap::new())
 }
 
+/// This process is a forked child, and may not use what its parent has opened.
+#[cold]
+pub fn forked(py: Python<'_>) -> PyErr {
+    let (message, help) = if octants::forked::is_cut_off() {
+        (
+            "this process was forked while another thread of its parent was inside Octants, and cannot use Octants",
+            "start processes with multiprocessing.get_context(\"spawn\"), or fork while no kernel is launched, compiled or at work",
+        )
+    } else {
+        (
+            "this process was forked from one whose session it cannot use: its device is that process' own",
+            "start processes with multiprocessing.get_context(\"spawn\"), or call oc.init(arch=oc.cpu) in the child",
+        )
+    };
+    from_diagnostic(py, Diagnostic::new(Code::Forked, message).help(help), &SourceMap::new())
+}
+
+/// Whether the current session is one that a forked child may not use.
+fn is_forked(py: Python<'_>) -> bool {
+    let current = runtime(py).and_then(|runtime| runtime.get().get());
+    octants::forked::is_cut_off() || current.is_some_and(|current| current.session.is_cut_off())
+}
+
 /// An error of a session or an array.
 pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
     match error {
+        Error::Stale { .. } | Error::SessionEnded if is_forked(py) => forked(py),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Stale { .. } | Error::OtherSession { .. } => {
             let help = "arrays, fields, streams and events end with the session that made them: make them again after oc.init() or oc.reset()";
@@ -136,7 +160,7 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 /// The runtime of this process.
-fn runtime(py: Python<'_>) -> Option<Bound<'_, Runtime>> {
+pub fn runtime(py: Python<'_>) -> Option<Bound<'_, Runtime>> {
     let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
     runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok())
 }

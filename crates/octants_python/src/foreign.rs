@@ -1,6 +1,7 @@
 //! Arrays of other libraries: where their elements lie, and how a kernel reaches them.
 
 use octants::ir::{Order, Scalar, Spacing, TensorShape};
+use octants::{CompiledKernel, LiveStream};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -39,9 +40,11 @@ impl Placement {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     Host,
-    /// The host does not look there. With the stream of the library that uses it, where that is not the device's default one.
+    /// The host does not look there. With the stream of the library that uses it, where that is not the device's default one, and the device's number,
+    /// where the library tells it.
     Device {
         stream: Option<u64>,
+        number: Option<u32>,
     },
 }
 
@@ -229,7 +232,8 @@ impl<'py> ForeignArray<'py> {
         // numpy looks at extents and strides alone, not at elements.
         let looked_at = Bound::new(object.py(), DeviceInterface { interface: interface.unbind() })?;
         let array = object.py().import("numpy")?.getattr("asarray")?.call1((looked_at,))?;
-        Ok(Some(Self { array, owner: Owner::Device { stream: (stream != 0).then_some(stream) } }))
+        let number = device_number(object, is_tensor)?;
+        Ok(Some(Self { array, owner: Owner::Device { stream: (stream != 0).then_some(stream), number } }))
     }
 
     /// As [`ForeignArray::of`], of numpy's and torch's own arrays alone: other objects are not asked.
@@ -297,11 +301,32 @@ pub fn give_gradients(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Tells torch that a stream uses a tensor, whose memory is not to serve another one before that is over.
-pub fn keep_for_stream(object: &Bound<'_, PyAny>, handle: u64) -> PyResult<()> {
+/// Which GPU an array of another library lies on, if the library tells.
+fn device_number(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<u32>> {
+    if is_tensor {
+        return object.getattr("device")?.getattr("index")?.extract();
+    }
+    // Beside `__cuda_array_interface__`, which does not tell.
+    let Some(device) = object.getattr_opt("__dlpack_device__")? else { return Ok(None) };
+    let told = device.call0().and_then(|device| device.extract::<(i32, u32)>());
+    Ok(told.ok().filter(|device| device.0 == dlpack::Device::CUDA).map(|device| device.1))
+}
+
+/// A stream uses an array of another library: its memory is not to serve another one before the launch is over. torch is told; of any other library the
+/// object is kept.
+pub fn keep_for_stream(
+    object: &Bound<'_, PyAny>,
+    compiled: &CompiledKernel,
+    on: &LiveStream,
+) -> PyResult<()> {
+    let py = object.py();
     if is_torch_tensor(object) {
-        let cuda = object.py().import("torch")?.getattr("cuda")?;
-        object.call_method1("record_stream", (cuda.call_method1("ExternalStream", (handle,))?,))?;
+        let cuda = py.import("torch")?.getattr("cuda")?;
+        let stream = cuda.call_method1("ExternalStream", (on.stream().0,))?;
+        object.call_method1("record_stream", (stream,))?;
+    } else if let Some(runtime) = errors::runtime(py) {
+        let behind = compiled.event_behind(on).map_err(|error| errors::from_error(py, &error))?;
+        runtime.get().keep_until(behind, object.clone().unbind());
     }
     Ok(())
 }

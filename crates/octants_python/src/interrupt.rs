@@ -5,19 +5,21 @@
 //! its handlers; if one raises an exception, the kernel ends, else it goes on. A process has one set of signal handlers, so the request
 //! is the process's too; only launches of the main thread, which Python interrupts, look at it.
 //!
+//! Law: **what a handler raises is raised by the call that the handler ran in**, whatever else becomes of that; never lost, and never by a later one.
+//!
 //! Handlers that a program installs later are not behind ours yet. A thread notices launches that take longer than usual, and raises
 //! the request once; then ours is put before them.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use octants::{Cancel, Error};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::under_way::Outside;
 
 static REQUEST: Cancel = Cancel::confirmed_by(confirm);
 static NEVER: Cancel = Cancel::new();
@@ -29,8 +31,8 @@ static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 /// When Ctrl-C was pressed, in milliseconds since the first one could be; 0 if it was not.
 static PRESSED: AtomicU64 = AtomicU64::new(0);
-/// The thread that Python runs handlers on.
-static MAIN: OnceLock<ThreadId> = OnceLock::new();
+/// The thread that Python runs handlers on, by the place of a variable of its own. A forked child's is the one that forked.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
 static START: OnceLock<Instant> = OnceLock::new();
 
 /// How long other threads wait for the main one to see Ctrl-C. It may be waiting for them without looking. Chosen: Ctrl-C is to be heard
@@ -66,7 +68,7 @@ extern "C" fn confirm(_: *const Cancel) -> u8 {
     if ENDING.load(Ordering::Relaxed) {
         return 1;
     }
-    if MAIN.get() != Some(&thread::current().id()) {
+    if MAIN.load(Ordering::Relaxed) != this_thread() {
         let pressed = PRESSED.load(Ordering::Relaxed);
         return u8::from(pressed != 0 && milliseconds() > pressed + MAIN_THREAD_TIMEOUT_MS);
     }
@@ -152,20 +154,52 @@ impl SignalScope {
     pub fn request(&self) -> &'static Cancel {
         if self.main { &REQUEST } else { &NEVER }
     }
+
+    /// Ends it. What a handler has raised meanwhile comes before what became of the work, which is its context, unless the handler ended it.
+    pub fn finish<T, E>(
+        self,
+        py: Python<'_>,
+        outcome: Result<T, E>,
+        was_cancelled: bool,
+        exception: impl FnOnce(Python<'_>, &E) -> PyErr,
+    ) -> PyResult<T> {
+        let raised = if self.main { take_raised() } else { None };
+        let Some(raised) = raised else { return outcome.map_err(|error| exception(py, &error)) };
+        if let (Err(error), false) = (outcome, was_cancelled) {
+            // The exception is whole without it.
+            let _ = raised.value(py).setattr("__context__", exception(py, &error).value(py));
+        }
+        Err(raised)
+    }
 }
 
 impl Drop for SignalScope {
     fn drop(&mut self) {
-        if self.main {
-            watcher::end();
+        if !self.main {
+            return;
+        }
+        watcher::end();
+        // The work ended by an error of its own before anybody asked: Python raises it as soon as its own code goes on.
+        if RAISED.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            // SAFETY: a function of that signature, which needs no argument.
+            unsafe { pyo3::ffi::Py_AddPendingCall(Some(raise_now), std::ptr::null_mut()) };
         }
     }
+}
+
+/// Called by the interpreter, on the main thread.
+extern "C" fn raise_now(_: *mut std::ffi::c_void) -> libc::c_int {
+    let Some(raised) = take_raised() else { return 0 };
+    Python::attach(|py| raised.restore(py));
+    -1
 }
 
 /// Runs a wait for a device. Signals are handled meanwhile; a handler's exception ends it.
 pub fn waiting(py: Python<'_>, wait: impl FnOnce(&Cancel) -> Result<(), Error> + Send) -> PyResult<()> {
     let signals = SignalScope::begin(py)?;
-    py.detach(|| wait(signals.request())).map_err(|error| errors::from_error(py, &error))
+    let waited = py.outside(|| wait(signals.request()));
+    let was_cancelled = matches!(waited, Err(Error::Cancelled));
+    signals.finish(py, waited, was_cancelled, errors::from_error)
 }
 
 /// The request that a launch looks at which is over before anybody could raise it.
@@ -180,24 +214,36 @@ pub fn take_raised() -> Option<PyErr> {
 
 fn is_main_thread() -> bool {
     thread_local! {
-        static IS_MAIN: std::cell::Cell<Option<bool>> = const { std::cell::Cell::new(None) };
+        /// As of the process of this number.
+        static IS_MAIN: std::cell::Cell<Option<(u32, bool)>> = const { std::cell::Cell::new(None) };
     }
+    let process = octants::forked::generation();
     IS_MAIN.with(|known| {
-        known.get().unwrap_or_else(|| {
-            let main = Python::attach(|py| -> PyResult<bool> {
-                let threading = py.import("threading")?;
-                let main = threading.call_method0("main_thread")?.getattr("ident")?;
-                main.eq(threading.call_method0("get_ident")?)
-            })
-            .unwrap_or(false);
-            known.set(Some(main));
-            if main {
-                // In a forked child of another thread the main one is another.
-                let _ = MAIN.set(thread::current().id());
-            }
-            main
-        })
+        known.get().filter(|known| known.0 == process).map_or_else(
+            || {
+                let main = Python::attach(|py| -> PyResult<bool> {
+                    let threading = py.import("threading")?;
+                    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+                    main.eq(threading.call_method0("get_ident")?)
+                })
+                .unwrap_or(false);
+                known.set(Some((process, main)));
+                if main {
+                    MAIN.store(this_thread(), Ordering::Relaxed);
+                }
+                main
+            },
+            |known| known.1,
+        )
     })
+}
+
+/// A number that no other live thread has; not 0.
+fn this_thread() -> usize {
+    thread_local! {
+        static PLACE: u8 = const { 0 };
+    }
+    PLACE.with(|place| std::ptr::from_ref(place) as usize)
 }
 
 /// The thread that notices long launches. It sleeps while there are none.

@@ -6,10 +6,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use octants::diag::{Code, quote};
+use octants::diag::{Code, Diagnostic, quote};
 use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature};
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, LaunchError, LiveStream};
+use octants::{Arguments, Cancel, LaunchError, LiveStream};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -24,6 +24,7 @@ use crate::interrupt::SignalScope;
 use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
 use crate::runtime::{Runtime, SessionHolder};
 use crate::traced::Traced;
+use crate::under_way::Outside;
 use crate::write_log::{self, Since, WriteLog};
 use crate::{aggregate, dtype, errors, host_only, interrupt, stream};
 
@@ -48,6 +49,8 @@ pub struct Kernel {
     varying: Mutex<Vec<String>>,
     /// Made with `fastcache=True`: it is checked to depend on its arguments alone.
     pure: bool,
+    /// `graph=True`.
+    graph: bool,
     /// Whether the user was told of races: once is enough.
     told_of_races: AtomicBool,
 }
@@ -162,6 +165,16 @@ impl Kernel {
     }
 
     #[cold]
+    fn graph_with_stream(&self, py: Python<'_>) -> PyErr {
+        let text =
+            format!("`{}` has graph=True, and a graph is not launched in a stream", self.signature.name);
+        let diagnostic = Diagnostic::new(Code::GraphStream, text).at(self.signature.span).help(
+            "leave graph=True out: a kernel without it takes qd_stream, and runs as fast in this version",
+        );
+        errors::from_diagnostic(py, diagnostic, self.runtime.get().sources().map())
+    }
+
+    #[cold]
     fn unwritable(&self, arguments: &[Borrowed<'_, '_, PyAny>], input: usize, why: Unwritable) -> PyErr {
         let py = arguments[0].py();
         if let Some(param) = self.params.get(input) {
@@ -216,17 +229,29 @@ impl Kernel {
                 _ => compiled.launch(arguments, out, stream, cancel),
             }
         };
+        let failed = |py: Python<'_>, error: &LaunchError| {
+            errors::from_launch(py, error, self.runtime.get().sources().map())
+        };
+        let mut written = Ok(());
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py, compiled)?;
-            self.launch_printing(py, specialisation, bytes, out, stream)?
+            let signals = SignalScope::begin(py)?;
+            let (text, ended) =
+                self.launch_printing(py, specialisation, bytes, out, stream, signals.request());
+            let was_cancelled = matches!(ended, Err(LaunchError::Cancelled));
+            let ended = signals.finish(py, ended, was_cancelled, failed);
+            written = write_out(py, text);
+            ended
         } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
             // Without the interpreter's lock, too, another thread destroys a tree.
             let _kept = launch.keep_trees(py, compiled)?;
-            run(interrupt::never())
+            run(interrupt::never()).map_err(|error| failed(py, &error))
         } else {
             let _kept = launch.keep_memory(py, compiled)?;
             let signals = SignalScope::begin(py)?;
-            py.detach(|| run(signals.request()))
+            let ended = py.outside(|| run(signals.request()));
+            let was_cancelled = matches!(ended, Err(LaunchError::Cancelled));
+            signals.finish(py, ended, was_cancelled, failed)
         };
         if let (Some(record), Some(stream)) = (record, stream) {
             record.after_launch(stream);
@@ -234,17 +259,19 @@ impl Kernel {
         if ended.is_err() {
             launch.note_interrupted();
         }
-        // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
+        // Also after a failure, of the kernel or of what its text was written to: what the kernel had written by then is there, as it is in arrays that
+        // were not copied.
         let copied = launch.copy_back(py, compiled, mirror, stream);
-        ended.map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))?;
+        ended?;
         copied?;
+        written?;
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
         }
         self.returned(py, specialisation, results.bytes())
     }
 
-    /// Runs a kernel that prints; the text goes where Python's own goes.
+    /// Runs a kernel that prints; gives the text.
     #[cold]
     fn launch_printing(
         &self,
@@ -253,34 +280,27 @@ impl Kernel {
         block: &[u8],
         results: &mut [u8],
         stream: Option<&LiveStream>,
-    ) -> PyResult<Result<(), LaunchError>> {
+        cancel: &Cancel,
+    ) -> (String, Result<(), LaunchError>) {
         let map = self.runtime.get().sources().map();
         let locate = |loc: &LocData| {
             let function = loc.function.as_deref().unwrap_or(&self.signature.name);
             loc.span.map_or_else(String::new, |span| quote(span, function, map))
         };
-        let signals = SignalScope::begin(py)?;
-        let (text, ended) = py.detach(|| {
+        py.outside(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(block) };
             match &specialisation.derivative {
                 Some(gradient) if results.is_empty() => {
-                    let (text, ended) =
-                        gradient.launch_printing(arguments, stream, signals.request(), &locate);
+                    let (text, ended) = gradient.launch_printing(arguments, stream, cancel, &locate);
                     (text, ended.map(drop))
                 }
                 _ => {
                     let compiled = &specialisation.compiled;
-                    compiled.launch_printing(arguments, results, stream, signals.request(), &locate)
+                    compiled.launch_printing(arguments, results, stream, cancel, &locate)
                 }
             }
-        });
-        // A program without a console has none: as Python's own `print`, nothing is said then.
-        let stdout = py.import("sys")?.getattr("stdout")?;
-        if !stdout.is_none() {
-            stdout.call_method1("write", (text,))?;
-        }
-        Ok(ended)
+        })
     }
 
     fn returned<'py>(
@@ -356,7 +376,7 @@ impl Kernel {
         let _kept = launch.keep_memory(py, &code.compiled)?;
         let signals = SignalScope::begin(py)?;
         let bytes = launch.bytes();
-        let memory = py.detach(|| {
+        let memory: Result<_, LaunchError> = py.outside(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(bytes) };
             let memory = gradient.kept_memory(arguments, stream, signals.request())?;
@@ -367,8 +387,9 @@ impl Kernel {
             };
             Ok((memory, sizing))
         });
-        let (memory, sizing) = memory.map_err(|error: LaunchError| {
-            errors::from_launch(py, &error, self.runtime.get().sources().map())
+        let was_cancelled = matches!(memory, Err(LaunchError::Cancelled));
+        let (memory, sizing) = signals.finish(py, memory, was_cancelled, |py, error| {
+            errors::from_launch(py, error, self.runtime.get().sources().map())
         })?;
         plan.to_dict(py, &memory, sizing)
     }
@@ -453,6 +474,9 @@ impl Kernel {
             let sources = self.runtime.get().sources().map();
             let binder = Binder { signature: &self.signature, params: &self.params, sources };
             let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
+            if self.graph && keyword.as_ref().is_some_and(|stream| !stream.is_none()) {
+                return Err(self.graph_with_stream(py));
+            }
             let stream = stream::live(self.runtime.get(), keyword.as_ref())?;
             if keyword.is_some()
                 && kwargs.is_some_and(|kwargs| kwargs.len() == 1)
@@ -477,6 +501,15 @@ impl Kernel {
     }
 }
 
+/// Writes what a kernel printed where Python's own text goes; nowhere if there is no such place.
+fn write_out(py: Python<'_>, text: String) -> PyResult<()> {
+    let out = py.import("sys")?.getattr("stdout")?;
+    if !out.is_none() {
+        out.call_method1("write", (text,))?;
+    }
+    Ok(())
+}
+
 #[cold]
 fn misfit(py: Python<'_>) -> PyErr {
     let text = "a member of an argument does not fit the type that it is annotated with";
@@ -486,12 +519,13 @@ fn misfit(py: Python<'_>) -> PyErr {
 #[pymethods]
 impl Kernel {
     #[new]
-    #[pyo3(signature = (function, runtime, pure=false))]
+    #[pyo3(signature = (function, runtime, pure=false, graph=false))]
     fn new(
         py: Python<'_>,
         function: Bound<'_, PyFunction>,
         runtime: Bound<'_, Runtime>,
         pure: bool,
+        graph: bool,
     ) -> PyResult<Self> {
         errors::gateway(|| {
             let sources = runtime.get().sources();
@@ -517,6 +551,7 @@ impl Kernel {
                 specialisations,
                 varying: Mutex::default(),
                 pure,
+                graph,
                 told_of_races: AtomicBool::new(false),
             })
         })
@@ -718,7 +753,7 @@ impl Kernel {
         let newest = self.specialisations(What::Value).first().cloned();
         let tasks = match newest {
             Some(newest) => {
-                py.detach(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
+                py.outside(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
             }
             None => Vec::new(),
         };

@@ -47,9 +47,11 @@ mod template;
 mod tensor;
 mod traced;
 mod tree;
+mod under_way;
 mod write_log;
 
 use pyo3::prelude::*;
+use under_way::Outside;
 
 /// What a code of a diagnostic means, or nothing if there is no such code.
 #[pyfunction]
@@ -60,7 +62,7 @@ fn explain(code: &str) -> Option<String> {
 /// Runs when the interpreter ends: a compilation that was interrupted may still be under way.
 #[pyfunction]
 fn finish(py: Python<'_>) {
-    py.detach(octants::wait_for_compilations);
+    py.outside(octants::wait_for_compilations);
 }
 
 // Launches write memory that other threads' Python objects hold, and were never tested on a Python without its lock: such a Python takes the lock when it imports this.
@@ -83,6 +85,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<profiler::Scope>()?;
     module.add_class::<profiler::SessionProfiler>()?;
     module.add_class::<runtime::Runtime>()?;
+    module.add_class::<runtime::OpenSession>()?;
     module.add_class::<sparse_factor::SparseAnalysis>()?;
     module.add_class::<sparse_factor::SparseFactor>()?;
     module.add_class::<stream::Event>()?;

@@ -11,6 +11,7 @@ use crate::buffer_view::BufferView;
 use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
 use crate::shared::{self, Shared};
+use crate::under_way::Outside;
 use crate::{
     aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream, tensor, write_log,
 };
@@ -228,7 +229,7 @@ impl Ndarray {
         let order = order(layout, extents.len())?;
         let current = runtime.get().current(py)?;
         let array = py
-            .detach(|| NdArray::with_order(&current.session, element, &extents, order))
+            .outside(|| NdArray::with_order(&current.session, element, &extents, order))
             .map_err(|error| Self::failed(py, &error))?;
         Ok(Self { array, runtime: runtime.clone().unbind() })
     }

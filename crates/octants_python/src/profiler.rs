@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use crate::interrupt::SignalScope;
 use crate::runtime::Runtime;
+use crate::under_way::Outside;
 use crate::{errors, host_only};
 
 /// The profiler of one session.
@@ -22,16 +23,17 @@ impl SessionProfiler {
     fn ask<R: Send>(&self, py: Python<'_>, ask: impl FnOnce(&Trace) -> R + Send) -> PyResult<R> {
         host_only::guard(py, "profiler")?;
         let trace = trace(py, &self.0)?;
-        Ok(py.detach(|| ask(&trace)))
+        Ok(py.outside(|| ask(&trace)))
     }
 }
 
 /// All that a session has recorded; waits for its device.
 pub fn trace(py: Python<'_>, session: &Session) -> PyResult<Trace> {
     let signals = SignalScope::begin(py)?;
-    let trace = py.detach(|| session.profiler().trace(signals.request()));
-    let trace = trace.ok_or_else(|| errors::from_error(py, &octants::Error::Cancelled))?;
-    drop(signals);
+    let trace = py.outside(|| session.profiler().trace(signals.request()));
+    let was_cancelled = trace.is_none();
+    let trace =
+        signals.finish(py, trace.ok_or(octants::Error::Cancelled), was_cancelled, errors::from_error)?;
     py.check_signals()?;
     Ok(trace)
 }
@@ -78,7 +80,7 @@ impl SessionProfiler {
 
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         host_only::guard(py, "profiler")?;
-        py.detach(|| self.0.profiler().clear());
+        py.outside(|| self.0.profiler().clear());
         Ok(())
     }
 

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use octants::forked::ComingFork;
 use octants::front::{LowerOptions, Sources};
 use octants::ir::{KernelOptions, Scalar};
-use octants::{Arch, Error, Profiler, Session, SessionOptions, Trace, chrome_trace};
+use octants::{Arch, Error, Event, Profiler, Session, SessionOptions, Trace, chrome_trace};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::dtype::{self, DataType, TypeLike};
 use crate::profiler::{self, SessionProfiler};
+use crate::under_way::Outside;
 use crate::{device_process, disk_cache, errors, host_only, interrupt};
 
 /// How often a thread that needs a session starts one, if others reset it meanwhile. Chosen, not measured: it bounds what would be an endless
@@ -39,7 +41,13 @@ pub struct Runtime {
     /// What calls of kernels go to instead of the device, if something watches them, and whether there is something.
     call_hook: Mutex<Option<Py<PyAny>>>,
     has_call_hook: AtomicBool,
+    /// Arrays of other libraries that launches in streams use, each with an event behind its launch.
+    kept_for_streams: Mutex<Vec<(Event, Py<PyAny>)>>,
 }
+
+/// A session that is not the current one yet.
+#[pyclass(frozen, module = "octants._octants")]
+pub struct OpenSession(Mutex<Option<ActiveSession>>);
 
 /// Something that holds on to things of a session, and lets go of them when it ends: a session's threads and memory go with the
 /// last handle.
@@ -108,10 +116,29 @@ impl Runtime {
         holders.push(holder);
     }
 
+    /// Keeps an object until its event is passed. Those whose events are passed by now are let go of.
+    pub fn keep_until(&self, event: Event, object: Py<PyAny>) {
+        self.release_passed();
+        self.kept_for_streams.lock().unwrap_or_else(PoisonError::into_inner).push((event, object));
+    }
+
+    /// Lets go of objects that streams have used.
+    pub fn release_passed(&self) {
+        let mut kept = self.kept_for_streams.lock().unwrap_or_else(PoisonError::into_inner);
+        // An event that cannot be asked belongs to a device that is past using anything.
+        let passed: Vec<_> = kept.extract_if(.., |(event, _)| event.is_passed().unwrap_or(true)).collect();
+        drop(kept);
+        // Without the lock: the end of an object may run any code.
+        drop(passed);
+    }
+
     /// The current session, started with default options if there is none.
     pub fn current(&self, py: Python<'_>) -> PyResult<Arc<ActiveSession>> {
         for _ in 0..MAX_START_ATTEMPTS {
             if let Some(current) = self.get() {
+                if current.session.is_cut_off() {
+                    return Err(errors::forked(py));
+                }
                 return Ok(current);
             }
             // Another thread may reset the new session before this one looks.
@@ -133,13 +160,21 @@ impl Runtime {
         drop(current);
         let Some(old) = old else { return };
         self.set_root(None);
+        if old.session.is_cut_off() {
+            // Its device is the parent's, or locks of it may be held for ever.
+            std::mem::forget(old);
+            return;
+        }
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         holders.iter().filter_map(Weak::upgrade).for_each(|holder| holder.release());
         self.keep_trace(py, &old.session);
-        py.detach(|| {
+        py.outside(|| {
             old.session.reset();
             drop(old);
         });
+        // Its streams are over.
+        let kept = std::mem::take(&mut *self.kept_for_streams.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(kept);
     }
 
     /// Of the current session, if it records launches.
@@ -153,7 +188,7 @@ impl Runtime {
         let wanted = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if wanted && session.profiler().is_recording() {
             // The session ends also if this is interrupted.
-            let trace = py.detach(|| session.profiler().trace(interrupt::never()));
+            let trace = py.outside(|| session.profiler().trace(interrupt::never()));
             if let Some(list) = &mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner) {
                 list.extend(trace);
             }
@@ -209,19 +244,23 @@ impl Runtime {
             ended: Mutex::default(),
             call_hook: Mutex::default(),
             has_call_hook: AtomicBool::new(false),
+            kept_for_streams: Mutex::default(),
         }
     }
 
-    /// Starts a session and makes it the current one; the one before it ends.
-    fn start(
+    /// Opens a session, which is not the current one yet: what is wrong with the options, or the device, is found before another one ends.
+    fn open(
         &self,
         py: Python<'_>,
         arch: &str,
         default_fp: &Bound<'_, DataType>,
         default_ip: &Bound<'_, DataType>,
         options: &Bound<'_, PyDict>,
-    ) -> PyResult<()> {
+    ) -> PyResult<OpenSession> {
         host_only::guard(py, "init")?;
+        if octants::forked::is_cut_off() {
+            return Err(errors::forked(py));
+        }
         let arch =
             Arch::from_name(arch).ok_or_else(|| PyValueError::new_err(format!("no arch is named {arch}")))?;
         let threads: Option<usize> = option(options, "cpu_max_num_threads")?;
@@ -248,6 +287,7 @@ impl Runtime {
             short_circuit: option(options, "short_circuit_operators")?,
             unrolling_limit: option(options, "unrolling_limit")?,
             pure: false,
+            graph: false,
             has_run: false,
             names_elements: false,
         };
@@ -259,11 +299,10 @@ impl Runtime {
             checked: option(options, "src_ll_cache")?,
             names_others: option(options, "print_non_pure")?,
         };
-        self.end(py)?;
         let session = if option(options, "device_process")? {
             device_process::start(py, session_options)?
         } else {
-            match py.detach(|| Session::new(session_options)) {
+            match py.outside(|| Session::new(session_options)) {
                 // For this process; another one is served.
                 Err(Error::Refused { .. }) => device_process::start(py, session_options)?,
                 session => session.map_err(|error| errors::from_error(py, &error))?,
@@ -275,9 +314,40 @@ impl Runtime {
         let epoch = 0;
         let active =
             ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times, fastcache };
-        self.replace(py, Some(active));
+        Ok(OpenSession(Mutex::new(Some(active))))
+    }
+
+    /// Makes a session that was opened the current one; the one before it ends.
+    fn begin(&self, py: Python<'_>, opened: &Bound<'_, OpenSession>) {
+        let opened = opened.get().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.replace(py, opened);
         interrupt::install();
-        Ok(())
+    }
+
+    /// To be called before the process forks: waits, for a while, for what other threads are at.
+    fn before_fork(&self, py: Python<'_>) {
+        let coming = ComingFork::announce(self.get().map(|current| current.session.clone()));
+        // Other threads cannot begin anything once this one has the interpreter's lock again.
+        while !coming.is_due() {
+            #[expect(clippy::disallowed_methods)]
+            py.detach(|| coming.wait());
+        }
+    }
+
+    /// To be called after a fork, in the process that forked.
+    #[staticmethod]
+    fn after_fork() {
+        octants::forked::end_fork();
+    }
+
+    /// To be called first in a forked child: what it may not use refuses from now on.
+    fn after_fork_in_child(&self) {
+        octants::forked::in_child();
+        if let Some(current) = self.get().filter(|current| current.session.is_cut_off()) {
+            current.session.cut_off();
+            // Code of that session fits nothing any more.
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
     /// Changes options that only the compilations to come look at. Kernels compile again when called.
@@ -323,13 +393,15 @@ impl Runtime {
         let Some(current) = self.get() else { return Ok(()) };
         interrupt::waiting(py, |cancel| {
             if all { current.session.sync_all(cancel) } else { current.session.sync(cancel) }
-        })
+        })?;
+        self.release_passed();
+        Ok(())
     }
 
     /// Runs when the interpreter ends: work in streams that nobody waited for ends early, where the device can end it.
     fn finish(&self, py: Python<'_>) {
-        if let Some(current) = self.get() {
-            py.detach(|| current.session.abandon_work());
+        if let Some(current) = self.get().filter(|current| !current.session.is_cut_off()) {
+            py.outside(|| current.session.abandon_work());
         }
     }
 
@@ -351,7 +423,7 @@ impl Runtime {
         if let Some(current) = self.get().filter(|current| current.session.profiler().is_recording()) {
             traces.push(profiler::trace(py, &current.session)?);
         }
-        Ok(py.detach(|| (chrome_trace(&traces), traces.iter().map(Trace::summary).collect())))
+        Ok(py.outside(|| (chrome_trace(&traces), traces.iter().map(Trace::summary).collect())))
     }
 
     #[getter]

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::gateway;
+use crate::under_way::Outside;
 
 enum Analysis {
     Cholesky(Arc<CholeskyAnalysis>),
@@ -52,7 +53,7 @@ impl SparseAnalysis {
             let (size, entries) = (pattern.size(), pattern.entries());
             let column_ordering =
                 if ordering == "COLAMD" { ColumnOrdering::Columns } else { ColumnOrdering::Symmetric };
-            let analysis = py.detach(|| match solver {
+            let analysis = py.outside(|| match solver {
                 "LLT" => Analysis::Cholesky(Arc::new(CholeskyAnalysis::new(&pattern))),
                 "LDLT" => Analysis::Symmetric(SymmetricAnalysis::new(pattern)),
                 _ => Analysis::Lu(Arc::new(LuAnalysis::new(pattern, column_ordering))),
@@ -68,7 +69,7 @@ impl SparseAnalysis {
             if values.len() != self.entries {
                 return Err(PyValueError::new_err("a value for each entry"));
             }
-            let factor = py.detach(|| match &self.analysis {
+            let factor = py.outside(|| match &self.analysis {
                 Analysis::Cholesky(analysis) => {
                     analysis.factorise(&values, Pivots::Positive).map(Factor::Cholesky)
                 }
@@ -89,7 +90,7 @@ impl SparseFactor {
             if right.len() != self.size {
                 return Err(PyValueError::new_err("a number for each row"));
             }
-            let solution = py.detach(|| match &self.factor {
+            let solution = py.outside(|| match &self.factor {
                 Factor::Cholesky(factor) => factor.solve(&right),
                 Factor::Symmetric(factor) => factor.solve(&right),
                 Factor::Lu(factor) => factor.solve(&right),

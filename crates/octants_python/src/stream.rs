@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use crate::runtime::Runtime;
+use crate::under_way::Outside;
 use crate::{errors, host_only, interrupt};
 
 /// A queue of launches. The base of the class that users see.
@@ -78,7 +79,7 @@ pub fn access(
     access: impl FnOnce(HostQueue<'_>) -> Result<(), octants::Error> + Send,
 ) -> PyResult<()> {
     if is_at_rest && stream.is_none() {
-        return py.detach(|| access(HostQueue::default())).map_err(|error| failed(py, &error));
+        return py.outside(|| access(HostQueue::default())).map_err(|error| failed(py, &error));
     }
     interrupt::waiting(py, |cancel| access(HostQueue { stream, cancel }))
 }
@@ -108,7 +109,7 @@ impl Stream {
                 1.. => StreamPriority::Low,
             };
             let session = runtime.get().current(py)?;
-            let made = py.detach(|| SessionStream::new(&session.session, priority));
+            let made = py.outside(|| SessionStream::new(&session.session, priority));
             return made.map(|stream| Self { stream }).map_err(|error| failed(py, &error));
         }
         let not_a_handle = || {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::dtype::DataType;
 use crate::runtime::Runtime;
+use crate::under_way::Outside;
 use crate::{errors, host_only};
 
 /// A tree that grows until it is finished; then it has memory.
@@ -144,7 +145,7 @@ impl Tree {
         let tree = self.finished(py)?;
         let Some(pool) = pool_of(&tree, node) else { return Ok(0) };
         let word = octants::ir::sparse::state::USED;
-        let found = py.detach(|| tree.pool_state(pool, word, octants::HostQueue::default()));
+        let found = py.outside(|| tree.pool_state(pool, word, octants::HostQueue::default()));
         found.map_err(|error| errors::from_error(py, &error))
     }
 
@@ -203,7 +204,7 @@ impl Tree {
             State::Growing(outline) => outline.clone(),
             State::Finished(_) => return Err(finalized(py)),
         };
-        let tree = py.detach(|| octants::Tree::new(&self.session, outline));
+        let tree = py.outside(|| octants::Tree::new(&self.session, outline));
         let tree = tree.map_err(|error| errors::from_error(py, &error))?;
         *self.state() = State::Finished(tree);
         Ok(())
@@ -212,7 +213,7 @@ impl Tree {
     fn destroy(&self, py: Python<'_>) -> PyResult<()> {
         host_only::guard(py, "destroy")?;
         let tree = self.finished(py)?;
-        py.detach(|| tree.destroy()).map_err(|error| errors::from_error(py, &error))
+        py.outside(|| tree.destroy()).map_err(|error| errors::from_error(py, &error))
     }
 
     #[getter]

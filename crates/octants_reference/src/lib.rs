@@ -73,6 +73,10 @@ unsafe impl Device for ReferenceDevice {
         own | Capabilities::CANCEL
     }
 
+    fn is_usable_in_child(&self) -> bool {
+        true
+    }
+
     fn is_immediate(&self, _stream: Stream) -> bool {
         self.base == 0
     }

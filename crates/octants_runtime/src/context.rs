@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream};
+use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream, forked};
 
 use crate::early_release::EarlyReleases;
 use crate::host_writes::HostWrites;
@@ -82,6 +82,7 @@ impl Context {
     }
 
     fn over(device: Arc<dyn Device>, profiler: Arc<Profiler>) -> Arc<Self> {
+        forked::watch();
         let counts_writes =
             device.capabilities().has(Capabilities::STREAMS) && !device.is_immediate(device.default_stream());
         Arc::new(Self {
@@ -150,6 +151,17 @@ impl Context {
         self.abandon.raise();
         self.stops.raise_all();
         self.table.end();
+    }
+
+    /// Whether this process is a forked child that must not touch the context: the device is its parent's alone, or something was under way when it
+    /// was forked.
+    pub fn is_cut_off(&self) -> bool {
+        self.streams.is_cut_off()
+    }
+
+    /// In a child that is cut off: handles are stale from now on, and nothing else changes.
+    pub fn cut_off(&self) {
+        self.ended.store(true, Ordering::Release);
     }
 
     pub fn check(&self) -> Result<(), Stale> {
@@ -322,6 +334,9 @@ impl Context {
 
     /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait.
     pub(crate) fn retire_module(&self, module: Module, functions: Vec<Function>) {
+        if self.is_cut_off() {
+            return;
+        }
         self.sweep();
         let made = self.table.streams();
         let busy: Vec<_> = self.streams_with(&made).filter(|&stream| self.is_busy(stream)).collect();
@@ -414,6 +429,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.is_cut_off() {
+            return;
+        }
         // What failed is told to nobody. Code that is still not seen to be over stays.
         let made = self.table.streams();
         for stream in self.streams_with(&made) {

@@ -440,7 +440,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         self.context.count_release(self.bytes);
-        if self.bytes == 0 {
+        if self.bytes == 0 || self.context.is_cut_off() {
             return;
         }
         self.context.release(self.address, self.bytes, &self.uses.users());

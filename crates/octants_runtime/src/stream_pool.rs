@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octants_hal::{Device, DeviceError, Event, Stream, StreamPriority};
+use octants_hal::{Device, DeviceError, Event, Stream, StreamPriority, forked};
 
 /// What is kept. Streams and events that are in use belong to their guards.
 pub(crate) struct StreamPool {
@@ -11,6 +11,8 @@ pub(crate) struct StreamPool {
     /// Whether there ever was a stream.
     any: AtomicBool,
     idle: Mutex<Idle>,
+    /// Of the process that opened the device.
+    generation: u32,
 }
 
 #[derive(Default)]
@@ -24,7 +26,12 @@ struct Idle {
 
 impl StreamPool {
     pub fn new(device: &Arc<dyn Device>) -> Self {
-        Self { device: Arc::clone(device), any: AtomicBool::new(false), idle: Mutex::default() }
+        Self {
+            device: Arc::clone(device),
+            any: AtomicBool::new(false),
+            idle: Mutex::default(),
+            generation: forked::generation(),
+        }
     }
 
     /// A stream that nobody else adds to, for a branch of a fork that `launching` launches. Nothing is in its queue that the branch would
@@ -77,6 +84,11 @@ impl StreamPool {
         self.with(|idle| idle.made.clone())
     }
 
+    /// Whether this process is a forked child that must not touch the device.
+    pub fn is_cut_off(&self) -> bool {
+        self.generation != forked::generation() && (forked::is_cut_off() || !self.device.is_usable_in_child())
+    }
+
     fn with<R>(&self, work: impl FnOnce(&mut Idle) -> R) -> R {
         work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -84,6 +96,9 @@ impl StreamPool {
 
 impl Drop for StreamPool {
     fn drop(&mut self) {
+        if self.is_cut_off() {
+            return;
+        }
         let Idle { events, made, .. } =
             std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         // SAFETY: guards borrow the pool or share it, so all of them are back.
@@ -149,6 +164,9 @@ impl KeptEvent {
 
 impl Drop for KeptEvent {
     fn drop(&mut self) {
+        if self.pool.is_cut_off() {
+            return;
+        }
         self.pool.with(|idle| idle.events.push(self.event));
     }
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use octants_hal::forked;
+
 use super::background::{Source, WaitingSources};
-use super::fork;
 use super::job::Job;
 use super::job_table::{EnteredJob, JobTable, MAX_WORKERS_PER_JOB};
 
@@ -82,13 +83,13 @@ impl WorkerSet {
             spin_time,
         });
         let workers = (1..extra).map_while(|number| shared.start_worker(number)).collect();
-        let generation = fork::generation();
+        let generation = forked::generation();
         WorkerSet { shared, workers: Mutex::new(workers), extra: OnceLock::new(), generation }
     }
 
     /// Whether the workers exist in this process.
     pub(super) fn is_of_this_process(&self) -> bool {
-        self.generation == fork::generation()
+        self.generation == forked::generation()
     }
 
     /// Whether a loop on so many threads would have to wake workers.

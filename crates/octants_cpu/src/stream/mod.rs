@@ -389,6 +389,12 @@ impl LiveStreams {
         self.with(|queues| queues.retain(|other| !Arc::ptr_eq(other, queue)));
     }
 
+    /// Whether none has something to do, of those that this process has made.
+    pub fn are_idle(&self) -> bool {
+        let is_busy = |queue: &Arc<StreamQueue>| !queue.is_idle() && queue.label.generation == generation();
+        self.with(|queues| !queues.iter().any(is_busy))
+    }
+
     /// Forgets them: the device ends.
     pub fn clear(&self) {
         drop(self.with(std::mem::take));

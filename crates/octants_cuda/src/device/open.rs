@@ -132,7 +132,7 @@ impl CudaDevice {
                     // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of. With
                     // driver 580 nothing helps: it refuses the reset context, contexts of our own, also those made before, and a
                     // second copy of its library.
-                    driver.resets.fetch_add(1, Ordering::AcqRel);
+                    driver.resets.of(device).fetch_add(1, Ordering::AcqRel);
                     (table.context_reset)(device);
                     match begin() {
                         lost if driver.is_lost(lost) => {
@@ -147,7 +147,7 @@ impl CudaDevice {
             started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
             started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
         }
-        let resets = driver.resets.load(Ordering::Acquire);
+        let resets = driver.resets.of(device).load(Ordering::Acquire);
         Ok(Self {
             driver,
             ordinal: device,

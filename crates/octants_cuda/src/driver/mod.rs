@@ -96,13 +96,28 @@ pub struct Driver {
     pub table: DriverTable,
     /// In the driver's own numbering: 12040 for CUDA 12.4.
     pub version: u32,
-    /// Counts how often a context was reset after it was lost. Handles of an earlier one are void: the driver may give the same ones to
-    /// others.
-    pub resets: &'static AtomicU64,
+    pub resets: &'static ResetCounts,
+}
+
+/// Counts for each device how often its context was reset after it was lost. Handles of an earlier context are void: the driver may give the same ones to
+/// others. Those of other devices are not concerned.
+pub struct ResetCounts([AtomicU64; MAX_COUNTED_DEVICES]);
+
+/// Devices beyond so many share the counts of others, and are taken for lost with them. Chosen: no machine has as many.
+const MAX_COUNTED_DEVICES: usize = 64;
+
+impl ResetCounts {
+    pub const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; MAX_COUNTED_DEVICES])
+    }
+
+    pub fn of(&self, device: c_int) -> &AtomicU64 {
+        &self.0[device.unsigned_abs() as usize % MAX_COUNTED_DEVICES]
+    }
 }
 
 /// Of the process, as its contexts are.
-static RESETS: AtomicU64 = AtomicU64::new(0);
+static RESETS: ResetCounts = ResetCounts::new();
 
 impl Driver {
     /// Loads and starts the driver.
@@ -127,7 +142,7 @@ impl Driver {
     }
 
     /// Starts a driver whose functions were found already.
-    pub fn over(table: DriverTable, resets: &'static AtomicU64) -> Result<Self, Unavailable> {
+    pub fn over(table: DriverTable, resets: &'static ResetCounts) -> Result<Self, Unavailable> {
         let mut driver = Self { table, version: 0, resets };
         // SAFETY: the first call, as the driver asks for.
         let status = unsafe { (driver.table.init)(0) };

@@ -13,6 +13,7 @@ use crate::device::{
     Address, Device, Event, ForkCosts, Function, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
 use crate::error::DeviceError;
+use crate::forked;
 use crate::image::Image;
 use crate::launch::{DeviceBound, Domain, Launch, LaunchContext};
 use crate::shape::{Dealing, Grid};
@@ -54,6 +55,8 @@ pub struct ProcessDevice {
     clock_rate: Option<u64>,
     default_stream: Stream,
     fork_costs: ForkCosts,
+    /// Of the process that connected.
+    generation: u32,
 }
 
 struct State {
@@ -66,6 +69,7 @@ struct State {
 impl ProcessDevice {
     /// The device of whoever [serves](super::serve) at the other end, and what a compiler for it wants to know; or why there is none.
     pub fn connect(mut channel: UnixStream, child: Option<Child>) -> Result<(Self, Vec<u64>), String> {
+        forked::watch();
         let said =
             |error: io::Error| format!("the process that was to open the device does not answer: {error}");
         let hello = receive(&mut channel).map_err(said)?;
@@ -88,7 +92,10 @@ impl ProcessDevice {
             let facts = hello.words()?;
             let state = State { channel: channel.try_clone()?, shared: Blocks::default(), child: None };
             let state = Mutex::new(state);
-            Ok(Ok((Self { state, name, capabilities, clock_rate, default_stream, fork_costs }, facts)))
+            let generation = forked::generation();
+            let device =
+                Self { state, name, capabilities, clock_rate, default_stream, fork_costs, generation };
+            Ok(Ok((device, facts)))
         };
         let (device, facts) = read().map_err(said)??;
         device.state().child = child;
@@ -159,7 +166,11 @@ fn put(request: &mut Writer, words: &[u64]) {
 }
 
 impl Drop for ProcessDevice {
+    /// In a forked child the channel and the process at its end are the parent's: the child only closes its own copy.
     fn drop(&mut self) {
+        if self.generation != forked::generation() {
+            return;
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // The other side ends with the channel, unless its device does not let it go.
         let _ = state.channel.shutdown(std::net::Shutdown::Both);

@@ -10,6 +10,7 @@ use super::{Kernel, What};
 use crate::launch::{CompanionKind, DerivativeKind, DerivativePlan, Specialisation, companions, storage};
 use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
+use crate::under_way::Outside;
 use crate::{derivative_errors, errors, stack, tensor};
 
 impl Kernel {
@@ -32,12 +33,12 @@ impl Kernel {
             DerivativeKind::Forward | DerivativeKind::Reverse => {
                 let of = if mode == Mode::Forward { CompanionKind::Dual } else { CompanionKind::Grad };
                 let storage = storage(of)?;
-                py.detach(|| stack::with_enough(|| session.differentiate(kernel, mode, &storage, cancel)))
+                py.outside(|| stack::with_enough(|| session.differentiate(kernel, mode, &storage, cancel)))
             }
             DerivativeKind::ForwardOverReverse => {
                 let (grads, duals) = (storage(CompanionKind::Grad)?, storage(CompanionKind::Dual)?);
                 let grad_duals = storage(CompanionKind::GradDual)?;
-                py.detach(|| {
+                py.outside(|| {
                     stack::with_enough(|| {
                         session.differentiate_twice(kernel, &grads, &duals, &grad_duals, cancel)
                     })

@@ -23,9 +23,13 @@ impl Kernel {
                 let tell = py.import("octants._fastcache")?.getattr("tell_not_pure")?;
                 tell.call1((&self.signature.name,))?;
             }
-            return Ok(Cow::Borrowed(&current.lower));
+            return Ok(if self.graph {
+                Cow::Owned(LowerOptions { graph: true, ..current.lower.clone() })
+            } else {
+                Cow::Borrowed(&current.lower)
+            });
         }
-        let pure = LowerOptions { pure: true, ..current.lower.clone() };
+        let pure = LowerOptions { pure: true, graph: self.graph, ..current.lower.clone() };
         if !current.fastcache.checked {
             return Ok(Cow::Owned(pure));
         }

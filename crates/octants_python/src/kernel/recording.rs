@@ -18,6 +18,7 @@ use crate::launch::{
     storage,
 };
 use crate::runtime::ActiveSession;
+use crate::under_way::Outside;
 use crate::write_log::Since;
 use crate::{derivative_errors, errors, stack};
 
@@ -141,7 +142,7 @@ impl Kernel {
         let companions = companions(kernel, DerivativeKind::Reverse, dependencies, fields, arguments)?;
         let storage = storage(kernel, CompanionKind::Grad, &companions)?;
         let made = py
-            .detach(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
+            .outside(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
         let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
@@ -183,7 +184,7 @@ impl Kernel {
         let grad_duals = storage(CompanionKind::GradDual)?;
         let session = &current.session;
         let made = py
-            .detach(|| {
+            .outside(|| {
                 stack::with_enough(|| session.record_with_duals(kernel, &grads, &duals, &grad_duals, cancel))
             })
             .map_err(|error| errors::from_error(py, &error))?
@@ -242,12 +243,15 @@ impl Kernel {
         let _kept = launch.keep_memory(py, &specialisation.compiled)?;
         let signals = SignalScope::begin(py)?;
         let bytes = launch.bytes();
-        py.detach(|| {
+        let begun = py.outside(|| {
             // SAFETY: as in `launch`.
             let arguments = unsafe { Arguments::new(bytes) };
             recorder.begin(arguments, stream, signals.request())
+        });
+        let was_cancelled = matches!(begun, Err(octants::LaunchError::Cancelled));
+        signals.finish(py, begun, was_cancelled, |py, error| {
+            errors::from_launch(py, error, self.runtime.get().sources().map())
         })
-        .map_err(|error| errors::from_launch(py, &error, self.runtime.get().sources().map()))
     }
 
     /// A call that is recorded, if something must be kept.
@@ -313,8 +317,8 @@ impl Kernel {
     ) -> PyResult<()> {
         let signals = SignalScope::begin(py)?;
         let read = |begin, bytes| launch.read(begin, bytes);
-        let found = check.find(launch.bytes(), signals.request(), read)?;
-        drop(signals);
+        let found = check.find(launch.bytes(), signals.request(), read);
+        let found = signals.finish(py, found, false, |py, error| error.clone_ref(py))?;
         py.check_signals()?;
         let Some(met) = found else { return Ok(()) };
         let diagnostic = derivative_errors::meeting(&self.signature.name, &met);

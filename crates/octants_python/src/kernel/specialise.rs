@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use octants::Mode;
+use octants::forked::UnderWay;
 use octants::front::{LowerOptions, lower_kernel};
 use pyo3::prelude::*;
 
@@ -14,6 +15,7 @@ use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{DerivativeKind, Specialisation, companions};
 use crate::runtime::ActiveSession;
+use crate::under_way::Outside;
 use crate::{disk_cache, errors, interrupt, stack, tensor};
 
 impl Kernel {
@@ -25,6 +27,9 @@ impl Kernel {
         what: What,
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Arc<Specialisation>> {
+        // Other threads of Python's may run, and fork, while this one has locks. A fork that was announced comes first.
+        py.outside(|| ());
+        let _under_way = UnderWay::inside();
         let sources = self.runtime.get().sources();
         let binder = Binder { signature: &self.signature, params: &self.params, sources: sources.map() };
         let described = arguments.iter().zip(&self.params);
@@ -64,7 +69,7 @@ impl Kernel {
             let begin = Instant::now();
             let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
             let differentiating = begin.elapsed();
-            drop(signals);
+            signals.finish(py, Ok(()), false, errors::from_error)?;
             py.check_signals()?;
             disk_cache::tell(py, self.runtime.get(), &current.session)?;
             let made = self.keep(current, what, made);
@@ -86,7 +91,7 @@ impl Kernel {
                 let kind = DerivativeKind::Forward;
                 self.differentiate(py, current, kind, &lowered, arguments, signals.request())?
             };
-            drop(signals);
+            signals.finish(py, Ok(()), false, errors::from_error)?;
             py.check_signals()?;
             disk_cache::tell(py, self.runtime.get(), &current.session)?;
             return Ok(self.keep(current, what, made));
@@ -103,7 +108,7 @@ impl Kernel {
             checks = found;
             if let Some(mut made) = made {
                 made.tape_checks = checks;
-                drop(signals);
+                signals.finish(py, Ok(()), false, errors::from_error)?;
                 py.check_signals()?;
                 disk_cache::tell(py, self.runtime.get(), &current.session)?;
                 return Ok(self.keep(current, what, made));
@@ -121,9 +126,9 @@ impl Kernel {
         };
         let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
         let compiled = py
-            .detach(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
+            .outside(|| stack::with_enough(|| current.session.compile(kernel, lowering, signals.request())))
             .map_err(|error| errors::from_error(py, &error))?;
-        drop(signals);
+        signals.finish(py, Ok(()), false, errors::from_error)?;
         py.check_signals()?;
         disk_cache::tell(py, self.runtime.get(), &current.session)?;
         if let Some(race) = errors::race(&compiled.races())

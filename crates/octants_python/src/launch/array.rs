@@ -168,7 +168,10 @@ impl ArrayInput {
             (Placement::Copied, Some(_)) if owner != Owner::Host => return Ok(ArrayFit::Differs),
             (Placement::Copied, Some(view)) => writer.copied(view, self.param)?,
         };
-        if owner != Owner::Host && !writer.compiled.shares_device() {
+        if let Owner::Device { number, .. } = owner
+            && !(writer.compiled.shares_device()
+                && number.is_none_or(|number| number == writer.compiled.device_number()))
+        {
             return Ok(ArrayFit::Differs);
         }
         writer.put_array(self.at, address, outer.iter().map(|&extent| extent as i32));
@@ -184,7 +187,7 @@ impl ArrayInput {
                 let range = if in_place { elements.range() } else { (address, elements.bytes()) };
                 writer.mirror(self.at, address, range, self.written);
             }
-            Owner::Device { stream } => writer.track_foreign(object, stream),
+            Owner::Device { stream, .. } => writer.track_foreign(object, stream),
         }
         Ok(ArrayFit::Fits)
     }

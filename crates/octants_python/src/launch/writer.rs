@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::block::Words;
 use super::staging::{self, StagingCopy};
 use crate::ndarray::Ndarray;
+use crate::under_way::Outside;
 use crate::{errors, foreign, interrupt, numpy};
 
 /// Members that were read for a launch, by their numbers; none for those that it need not read. Their memory must live until it is over,
@@ -139,7 +140,7 @@ impl<'py> LaunchArguments<'py> {
         }
         let ranges: Vec<_> = self.host.iter().map(|array| array.range.clone()).collect();
         let mirror =
-            py.detach(|| compiled.mirror(&ranges, on)).map_err(|error| errors::from_error(py, &error))?;
+            py.outside(|| compiled.mirror(&ranges, on)).map_err(|error| errors::from_error(py, &error))?;
         for MirroredArray { at, range, first } in &self.host {
             let address = mirror.address(range.address()).0 + first;
             self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.to_le_bytes());
@@ -183,7 +184,7 @@ impl<'py> LaunchArguments<'py> {
             if on.is_some() || !compiled.runs_at_once() {
                 interrupt::waiting(py, |cancel| compiled.wait(on, cancel))?;
             }
-            let copied = py.detach(|| compiled.copy_back(&mirror));
+            let copied = py.outside(|| compiled.copy_back(&mirror));
             copied.map_err(|error| errors::from_error(py, &error))?;
         }
         staging::copy_back(py, &self.staged, compiled.access())
@@ -197,7 +198,7 @@ impl<'py> LaunchArguments<'py> {
         tracked.tree_memories.iter().for_each(|memory| memory.after_launch(on));
         compiled.after_launch(on).map_err(|error| errors::from_error(py, &error))?;
         for array in &tracked.foreign {
-            foreign::keep_for_stream(array, on.stream().0)?;
+            foreign::keep_for_stream(array, compiled, on)?;
         }
         if tracked.host.is_empty() && self.staged.is_empty() {
             return Ok(());

@@ -33,6 +33,8 @@ impl ThreadedDevice {
 // SAFETY: allocations are the system's, and no code is run.
 unsafe impl Device for ThreadedDevice {
     hand_on!(
+        is_usable_in_child,
+        is_at_rest,
         name,
         clock_rate,
         default_stream,

@@ -42,6 +42,12 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn with_statement(&mut self, items: &[WithItem], body: &[Stmt], span: Span) -> Fallible<Flow> {
         self.check_managers(items, span)?;
         self.check_block_place(span)?;
+        if self.options.graph {
+            let message = format!("{BLOCK} in a kernel with graph=True");
+            let help =
+                "leave graph=True out: a kernel without it may have blocks, and runs as fast in this version";
+            return Err(self.error_with_help(Code::StreamBlockInGraph, span, message, help));
+        }
         self.unused_loop_config();
         let (region, flow) = self.open_region(&[], |inner, _| {
             inner.blocks.open = Some((inner.region, span));

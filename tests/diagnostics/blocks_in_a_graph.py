@@ -1,0 +1,12 @@
+# raises OctantsSyntaxError
+import octants as oc
+
+
+@oc.kernel(graph=True)
+def go(x: oc.types.NDArray[oc.i32, 1]):
+    with oc.stream_parallel():
+        for i in x:
+            x[i] += 1
+
+
+go(oc.ndarray(oc.i32, 3))
