@@ -144,10 +144,18 @@ def count(forks: int, work) -> dict[int, int]:
 
 
 def compiling(forks: int, world: World) -> dict[int, int]:
-    """Another thread compiles all the time."""
+    """Another thread compiles all the time, and so does every child."""
     other = oc.ndarray(oc.i32, 100)
+
+    def work(number: int) -> None:
+        add(world.array, -1 - number)
+        assert world.array.to_numpy().sum(dtype=np.int64) == world.sum + (-1 - number) * LENGTH
+        if number % 20 == 0:
+            add(world.array, 1 + number)
+            world.use(-2 - forks - number)
+
     with beside(lambda number: add(other, number)):
-        return count(forks, lambda number: world.use(-1 - number))
+        return count(forks, work)
 
 
 def quiet(forks: int, world: World) -> dict[int, int]:

@@ -10,7 +10,7 @@ import pytest
 FORKING = Path(__file__).with_name("forking.py")
 
 #: Seconds that a program of forks may take.
-LIMIT = 600
+LIMIT = 900
 
 
 def outcomes(name: str, forks: int, device: str = "cpu") -> dict[int, int]:
@@ -32,6 +32,7 @@ def test_children_of_a_process_at_rest_are_right(name):
 
 
 @pytest.mark.no_device
+@pytest.mark.timeout(LIMIT)
 def test_a_thousand_forks_while_another_thread_compiles():
     seen = outcomes("compiling", 1000)
     # Compilations of milliseconds are waited for; on a busy machine some are longer than that.

@@ -624,6 +624,40 @@ def test_the_same_fork_many_times(arch):
     assert a[0] == times + times * (times + 1) // 2
 
 
+def test_the_same_fork_of_long_loops_many_times(arch):
+    """Loops that several threads take part in, in branches that have streams of their own."""
+    times, n = (20, 12) if arch in INTERPRETED else (10_000, 20_000)
+
+    @oc.kernel
+    def k(a: IntArray, b: IntArray, c: IntArray):
+        with oc.stream_parallel():
+            for i in a:
+                a[i] = slow(a[i], 2)
+            for i in b:
+                b[i] += a[a.shape[0] - 1 - i]
+        with oc.stream_parallel():
+            for i in c:
+                c[i] = slow(c[i] + 1, 3)
+
+    a, b, c = arrays(3, n)
+    for _ in range(times):
+        k(a, b, c)
+    x, y, z = (np.zeros(n, np.uint32) for _ in range(3))
+    factor, summand = np.uint32(1664525), np.uint32(1013904223)
+    with np.errstate(over="ignore"):
+        for _ in range(times):
+            for _ in range(2):
+                x *= factor
+                x += summand
+            y += x[::-1]
+            z += np.uint32(1)
+            for _ in range(3):
+                z *= factor
+                z += summand
+    for found, expected in ((a, x), (b, y), (c, z)):
+        assert (found.to_numpy().view(np.uint32) == expected).all()
+
+
 # ---- with explicit streams ------------------------------------------------------------------------------------------------
 
 
