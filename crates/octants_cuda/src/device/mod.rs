@@ -107,7 +107,9 @@ impl CudaDevice {
 
     /// The driver's functions, with the context current on this thread while the result lives.
     fn enter(&self) -> Result<Entered<'_>, DeviceError> {
-        if self.lost.load(Ordering::Relaxed) || self.resets != self.driver.resets.of(self.ordinal).load(Ordering::Relaxed) {
+        if self.lost.load(Ordering::Relaxed)
+            || self.resets != self.driver.resets.of(self.ordinal).load(Ordering::Relaxed)
+        {
             let message = "it failed before, and is to be opened again".to_owned();
             return Err(DeviceError::Lost { message });
         }
