@@ -37,6 +37,16 @@ def test_zero_d_fields():
     assert v[None].to_list() == [1.5, 2.5]
 
 
+def test_a_field_of_one_number_converts_to_it():
+    x = oc.field(oc.f32, shape=())
+    x[None] = 2.75
+    assert (float(x), int(x)) == (2.75, 2) and type(float(x)) is float and type(int(x)) is int
+    for more in (oc.field(oc.f32, shape=1), oc.Vector.field(2, oc.f32, shape=()), oc.Struct.field({"a": oc.f32}, shape=())):
+        for number in (int, float):
+            with pytest.raises(TypeError, match="OC0410"):
+                number(more)
+
+
 def test_a_dtype_may_be_a_vector_matrix_or_struct_type():
     assert isinstance(oc.field(vec3, shape=2), oc.MatrixField)
     assert isinstance(vec3.field(shape=2), oc.MatrixField)

@@ -101,6 +101,9 @@ INERT: dict[str, object] = {
     "vk_api_version": "",
 }
 
+#: What ``oc.init`` takes besides options.
+_PARAMETERS = ("arch", "default_fp", "default_ip", "enable_fallback", "require_version")
+
 #: Inert options that a user could believe in: asking for them gets one warning.
 _MISLEADING = ("timeline",)
 
@@ -225,7 +228,7 @@ def _unknown(name: str, known: dict[str, object]) -> str:
         return "default_up is derived from default_ip and cannot be set"
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, [*_PARAMETERS, *known], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return f"oc.init() has no option {name}{hint}"
 

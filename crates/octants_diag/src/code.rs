@@ -233,6 +233,8 @@ codes! {
         "A field is made with a `shape`, or placed in a node: `oc.root.dense(oc.i, n).place(x)`. Both must be done before a kernel uses it.";
     UnpackedIndex "OC0414" Syntax "a run-time index into an unpacked vector"
         "A member declared with `unpacked=True` is kept as scalars, so that an entry of it must be known while compiling.";
+    FieldAxes "OC0415" Runtime "a field of more axes than there may be"
+        "A field has at most 12 axes, which are numbered from 0. Let one axis stand for several, `x[i * m + j]`, or use vectors and matrices as elements.";
 
     UnsupportedStatement "OC0501" Syntax "a statement that the language does not have"
         "Kernels consist of assignments, `if`, `for`, `while`, `break`, `continue`, `return`, `assert`, `pass` and calls.";

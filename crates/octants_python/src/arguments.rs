@@ -117,7 +117,8 @@ impl Param {
         matches!(&self.kind, Kind::Array(annotation) if annotation.needs_grad == Some(true))
     }
 
-    fn diagnostic(&self, code: Code, message: String) -> Diagnostic {
+    /// A diagnostic that points at the parameter.
+    pub fn diagnostic(&self, code: Code, message: String) -> Diagnostic {
         Diagnostic::new(code, message).at(self.spec.span).marked("the parameter")
     }
 }

@@ -32,8 +32,14 @@ pub fn constants(element: Data, value: &Bound<'_, PyAny>) -> PyResult<Vec<Const>
     Ok(bits.into_iter().map(|(scalar, bits)| Const::from_bits(scalar, bits)).collect())
 }
 
-/// The shape of a nested sequence, for a message; nothing for what is none. Only the first item at each level is looked at.
+/// The shape of a vector, matrix or nested sequence, for a message; nothing for what is none. Of a sequence only the first item at each level is
+/// looked at.
 pub fn shape_of(value: &Bound<'_, PyAny>) -> Option<String> {
+    if aggregate::is_tensor(value)
+        && let Ok(extents) = value.call_method0("get_shape").and_then(|shape| shape.extract::<Vec<usize>>())
+    {
+        return Some(shape_text(extents.into_iter()));
+    }
     let mut extents = Vec::new();
     let mut item = value.clone();
     while extents.len() < 3 && !item.is_instance_of::<PyString>() {
@@ -46,7 +52,7 @@ pub fn shape_of(value: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// As Python writes a tuple.
-fn shape_text(extents: impl Iterator<Item = usize>) -> String {
+pub fn shape_text(extents: impl Iterator<Item = usize>) -> String {
     let extents: Vec<_> = extents.map(|extent| extent.to_string()).collect();
     if let [only] = &extents[..] { format!("({only},)") } else { format!("({})", extents.join(", ")) }
 }

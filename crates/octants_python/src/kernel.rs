@@ -29,6 +29,7 @@ use crate::write_log::{self, Since, WriteLog};
 use crate::{aggregate, dtype, errors, host_only, interrupt, stream};
 
 mod derivative;
+mod misfit;
 mod promise;
 mod recording;
 mod specialise;
@@ -135,7 +136,11 @@ impl Kernel {
             return Ok(found);
         }
         let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
-        if self.fits(py, &made, arguments, launch)? { Ok(made) } else { Err(misfit(py)) }
+        if self.fits(py, &made, arguments, launch)? {
+            Ok(made)
+        } else {
+            Err(self.misfit(py, &made, arguments)?)
+        }
     }
 
     fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
@@ -510,12 +515,6 @@ fn write_out(py: Python<'_>, text: String) -> PyResult<()> {
     Ok(())
 }
 
-#[cold]
-fn misfit(py: Python<'_>) -> PyErr {
-    let text = "a member of an argument does not fit the type that it is annotated with";
-    errors::plain(py, Code::ArgumentType, text)
-}
-
 #[pymethods]
 impl Kernel {
     #[new]
@@ -683,7 +682,7 @@ impl Kernel {
                 },
             };
             if !self.fits(py, &code, arguments, &mut launch)? {
-                return Err(misfit(py));
+                return Err(self.misfit(py, &code, arguments)?);
             }
             write_log::needed_values(&code, &launch)
         })

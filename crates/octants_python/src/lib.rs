@@ -50,6 +50,7 @@ mod tree;
 mod under_way;
 mod write_log;
 
+use octants::diag::{Code, Diagnostic, SourceMap};
 use pyo3::prelude::*;
 use under_way::Outside;
 
@@ -57,6 +58,18 @@ use under_way::Outside;
 #[pyfunction]
 fn explain(code: &str) -> Option<String> {
     octants::diag::explain(code)
+}
+
+/// The exception of a diagnostic that the Python half of the package raises.
+#[pyfunction]
+#[pyo3(signature = (code, message, help=None))]
+fn refusal(py: Python<'_>, code: &str, message: &str, help: Option<&str>) -> PyErr {
+    let Some(code) = Code::from_name(code) else { return errors::bug(&format!("no code {code}")) };
+    let mut diagnostic = Diagnostic::new(code, message);
+    if let Some(help) = help {
+        diagnostic = diagnostic.help(help);
+    }
+    errors::from_diagnostic(py, diagnostic, &SourceMap::new())
 }
 
 /// Runs when the interpreter ends: a compilation that was interrupted may still be under way.
@@ -108,6 +121,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk_cache::cache_clean, module)?)?;
     module.add_function(wrap_pyfunction!(disk_cache::cache_verify, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(refusal, module)?)?;
     module.add_function(wrap_pyfunction!(write_log::tell_of_write, module)?)?;
     module.add_function(wrap_pyfunction!(write_log::tell_of_torch, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(finish, module)?,))?;

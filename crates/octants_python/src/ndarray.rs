@@ -198,7 +198,8 @@ fn only_element<'py>(array: &Bound<'py, Ndarray>, number: &str) -> PyResult<Boun
     let py = array.py();
     let shape = array.get().array.shape();
     if !shape.is_empty() {
-        let text = format!("an array of shape {shape:?} is not one number");
+        let given = element::shape_text(shape.iter().map(|&extent| extent as usize));
+        let text = format!("an array of shape {given} is not one number");
         let help = format!("take an element: `{number}(x[i])`");
         let diagnostic = Diagnostic::new(Code::ArrayAsValue, text).help(help);
         return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));

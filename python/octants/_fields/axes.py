@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._octants import MAX_AXES
+from .._octants import MAX_AXES, refusal
 
 #: Letters of the axes that have names.
 LETTERS = "ijkl"
@@ -25,9 +25,8 @@ def axes(*numbers: int) -> Axes:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             raise TypeError(f"axes have numbers, not {number!r}")
         if not 0 <= number.__index__() < MAX_AXES:
-            raise RuntimeError(
-                f"axis {number}: axes are numbered from 0 to {MAX_AXES - 1}; a field has at most {MAX_AXES}"
-            )
+            text = f"axis {number}: axes are numbered from 0 to {MAX_AXES - 1}; a field has at most {MAX_AXES}"
+            raise refusal("OC0415", text)
     return Axes(number.__index__() for number in numbers)
 
 

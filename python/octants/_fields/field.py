@@ -203,6 +203,12 @@ class Field(_octants.Field):
             "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
+    def __float__(self):
+        return only_number(self, float)
+
+    def __int__(self):
+        return only_number(self, int)
+
     def fill(self, val, *, qd_stream=None) -> None:
         """Sets every element."""
         raise NotImplementedError
@@ -269,6 +275,20 @@ class Field(_octants.Field):
     def __array__(self, dtype=None, copy: bool | None = None):
         """What numpy asks for where it cannot look at the memory itself."""
         return array_of(self, dtype, copy)
+
+
+def only_number(field, number: type):
+    """The one number that a field holds, as an ``int`` or a ``float``; refuses a field that holds anything else."""
+    name = number.__name__
+    if field.shape != ():
+        index = ", ".join("ijkl"[: len(field.shape)]) if len(field.shape) <= 4 else "i, …"
+        text = f"a field of shape {field.shape} is not one number"
+        raise _octants.refusal("OC0410", text, f"take an element: `{name}(x[{index}])`")
+    element = field[None]
+    if not isinstance(element, (int, float)):
+        text = f"an element of a {type(field).__name__} is not one number"
+        raise _octants.refusal("OC0410", text, f"take one of its numbers: `{name}(x[None][0])` or `{name}(x[None].member)`")
+    return number(element)
 
 
 def user_line() -> str:

@@ -6,7 +6,7 @@ import enum
 import weakref
 
 from .._matrix_types import MatrixType
-from .._octants import DataType
+from .._octants import DataType, refusal
 from .._promotion import data_type
 from .._struct import StructType
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
@@ -246,10 +246,9 @@ def _placed_or_declared(made: Field, shape, order, offset, layout):
 def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout) -> None:
     """Places fields in a new tree that has nothing else, each in a node of its own."""
     if len(shape) > MAX_AXES:
-        raise OctantsRuntimeError(
-            f"a field has at most {MAX_AXES} axes, and a shape of {len(shape)} extents was given: let one axis stand for several, "
-            "`x[i * m + j]`, or use vectors and matrices as elements"
-        )
+        text = f"a field has at most {MAX_AXES} axes, and a shape of {len(shape)} extents was given"
+        help = "let one axis stand for several: `x[i * m + j]`, or use vectors and matrices as elements"
+        raise refusal("OC0415", text, help)
     axes_in_order = _ordered(shape, order)
     if offset is not None:
         offset = [whole(first, "an offset") for first in ([offset] if not hasattr(offset, "__iter__") else offset)]

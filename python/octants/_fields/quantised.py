@@ -216,6 +216,16 @@ class _PackedField:
             raise ValueError("Zero-copy not available: the elements are bits of words")
         return as_type(self.to_numpy(), dtype, copy)
 
+    def __float__(self):
+        from .field import only_number
+
+        return only_number(self, float)
+
+    def __int__(self):
+        from .field import only_number
+
+        return only_number(self, int)
+
     def __iter__(self):
         raise NotImplementedError(
             "a field is looped over in kernels; on the host, loop over to_numpy() or over indices"

@@ -87,6 +87,56 @@ struct Evaluation {
     seen: Seen,
 }
 
+impl Evaluation {
+    /// What it gives now, if that is what the code is for.
+    #[inline]
+    fn again<'py>(&self, py: Python<'py>, results: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+        // Nothing runs then.
+        if let (Operation::Look, [operand]) = (&self.operation, &*self.operands) {
+            return operand.find(py, results).filter(|object| self.seen.matches(object));
+        }
+        let mut operands = Vec::with_capacity(self.operands.len());
+        for operand in &self.operands {
+            operands.push(operand.find(py, results)?);
+        }
+        let mut replay = Replay::new(py, &self.steps);
+        let result = expr::tracing(&mut replay, || self.operation.run(py, &operands));
+        let is_done = replay.is_done();
+        result.ok().filter(|result| is_done && self.seen.matches(result))
+    }
+
+    /// What is evaluated, for a message.
+    fn describe(&self, py: Python<'_>) -> String {
+        match &self.operation {
+            Operation::Call(_) => {
+                let function = self.operands.first().and_then(|function| function.find(py, &[]));
+                let name = function.and_then(|function| {
+                    let name = function.getattr_opt("__qualname__").ok()?;
+                    name?.extract::<String>().ok()
+                });
+                name.map_or_else(|| "what a call gives".to_owned(), |name| format!("what `{name}()` gives"))
+            }
+            Operation::CallMethod(name, _) => format!("what a call of the method `{}` gives", name.bind(py)),
+            Operation::Attribute(name) => format!("the attribute `{}`", name.bind(py)),
+            Operation::Item => "an item of a container".to_owned(),
+            Operation::Look => {
+                let object = self.operands.first().and_then(|object| object.find(py, &[]));
+                let class = object.and_then(|object| object.get_type().name().ok());
+                class.map_or_else(|| "an object".to_owned(), |class| format!("what a {class} holds"))
+            }
+            Operation::Iterate => "what a loop runs over".to_owned(),
+            Operation::Binary(_)
+            | Operation::Unary(_)
+            | Operation::Compare(_)
+            | Operation::Truth
+            | Operation::Format(_)
+            | Operation::Tuple
+            | Operation::List
+            | Operation::Dict => "what an expression gives".to_owned(),
+        }
+    }
+}
+
 /// A name that a function of Python's reads, in its module or of Python itself.
 struct NameRead {
     /// The number of the function.
@@ -120,33 +170,33 @@ impl Evaluations {
 
     /// Evaluates everything again; whether all of it is what the code is for.
     pub fn hold(&self, py: Python<'_>) -> bool {
-        if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
-            return false;
+        self.functions_hold(py) && self.differing(py).is_none()
+    }
+
+    fn functions_hold(&self, py: Python<'_>) -> bool {
+        self.functions.is_empty() || self.names_hold(py).unwrap_or(false)
+    }
+
+    /// As [`Self::hold`]: what is not what the code is for, as the user would name it; nothing if everything is.
+    #[cold]
+    pub fn first_that_differs(&self, py: Python<'_>) -> Option<String> {
+        if !self.functions_hold(py) {
+            return Some("a name that a function called while compiling reads".to_owned());
         }
+        let number = self.differing(py)?;
+        Some(self.evaluations[number].describe(py))
+    }
+
+    /// Evaluates everything again, up to the first that does not give what the code is for.
+    fn differing(&self, py: Python<'_>) -> Option<usize> {
         let mut results = Vec::with_capacity(self.evaluations.len());
-        for evaluation in &self.evaluations {
-            // Nothing runs then.
-            if let (Operation::Look, [operand]) = (&evaluation.operation, &*evaluation.operands) {
-                match operand.find(py, &results) {
-                    Some(object) if evaluation.seen.matches(&object) => results.push(object),
-                    _ => return false,
-                }
-                continue;
-            }
-            let mut operands = Vec::with_capacity(evaluation.operands.len());
-            for operand in &evaluation.operands {
-                let Some(operand) = operand.find(py, &results) else { return false };
-                operands.push(operand);
-            }
-            let mut replay = Replay::new(py, &evaluation.steps);
-            let result = expr::tracing(&mut replay, || evaluation.operation.run(py, &operands));
-            let is_done = replay.is_done();
-            match result {
-                Ok(result) if is_done && evaluation.seen.matches(&result) => results.push(result),
-                _ => return false,
+        for (number, evaluation) in self.evaluations.iter().enumerate() {
+            match evaluation.again(py, &results) {
+                Some(result) => results.push(result),
+                None => return Some(number),
             }
         }
-        true
+        None
     }
 
     /// Whether functions that are not run again are the same, and read the same.

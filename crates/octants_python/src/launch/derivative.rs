@@ -183,6 +183,19 @@ impl CompanionPath {
         Self { of: Of::Input(number), leaf: 0, kind: CompanionKind::Grad, is_demand: true }
     }
 
+    /// The number of the input whose companion it is, and its name there.
+    pub fn last_step(&self) -> Option<(usize, String)> {
+        let name = match self.kind {
+            CompanionKind::Grad => ".grad",
+            CompanionKind::Dual => ".dual",
+            CompanionKind::GradDual => ".grad.dual",
+        };
+        match self.of {
+            Of::Input(number) => Some((number, name.to_owned())),
+            Of::Captured(_) => None,
+        }
+    }
+
     /// The companion; `None` if there is none.
     pub fn read<'a, 'py: 'a>(
         &self,

@@ -165,6 +165,25 @@ impl Input {
         }
     }
 
+    /// The number of the input that it is read from, and how, as the user writes it.
+    pub fn last_step(&self, py: Python<'_>) -> Option<(usize, String)> {
+        match &self.path {
+            Path::Attribute(of, name) | Path::Stored(of, name) | Path::Method(of, name) => {
+                Some((*of, format!(".{}", name.bind(py))))
+            }
+            Path::Item(of, key) => {
+                let key = key.bind(py).repr().map_or_else(|_| "…".to_owned(), |key| key.to_string());
+                Some((*of, format!("[{key}]")))
+            }
+            Path::Companion(path) => path.last_step(),
+            Path::Argument | Path::Held(_) => None,
+        }
+    }
+
+    pub fn is_argument(&self) -> bool {
+        matches!(self.path, Path::Argument)
+    }
+
     /// Whether it is read from another input, or compared with it.
     pub fn depends_on(&self, other: usize) -> bool {
         let is_read = match &self.path {

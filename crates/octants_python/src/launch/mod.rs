@@ -11,6 +11,7 @@ mod field;
 mod input;
 mod instance_dict;
 mod kept;
+mod misfit;
 mod pure_property;
 mod specialisation;
 mod staging;
@@ -20,5 +21,6 @@ pub use block::Words;
 pub use derivative::{
     CompanionKind, DerivativeKind, DerivativePlan, Sizing, companions, first_bytes, storage,
 };
+pub use misfit::Misfit;
 pub use specialisation::{Fit, Objects, Specialisation};
 pub use writer::LaunchArguments;

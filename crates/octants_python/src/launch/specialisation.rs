@@ -182,7 +182,6 @@ impl Specialisation {
         self.kept = None;
     }
 
-    /// What the code touches of its arrays. Found when it is first asked for.
     /// Whether a derivative depends on what a parameter holds.
     pub fn is_needed(&self, param: usize) -> bool {
         !self.guards.contains(&param)
@@ -193,6 +192,7 @@ impl Specialisation {
         !self.unobserved.contains(&param)
     }
 
+    /// What the code touches of its arrays. Found when it is first asked for.
     pub fn footprint(&self) -> &Footprint {
         self.footprint.get_or_init(|| self.compiled.footprint())
     }
@@ -202,7 +202,11 @@ impl Specialisation {
         self.inputs.iter().all(Input::is_alive) && self.evaluations().is_none_or(Evaluations::is_alive)
     }
 
-    fn evaluations(&self) -> Option<&Evaluations> {
+    pub(super) fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    pub(super) fn evaluations(&self) -> Option<&Evaluations> {
         self.evaluations.as_ref()?.downcast_ref()
     }
 
@@ -393,7 +397,7 @@ impl<'py> MemberBinding<'_, 'py> {
 }
 
 /// An argument, or a member that was read; Python's `None` for one that a launch need not read.
-fn known<'a, 'py>(
+pub(super) fn known<'a, 'py>(
     py: Python<'py>,
     arguments: &[Borrowed<'a, 'py, PyAny>],
     read: &'a Members<'py>,

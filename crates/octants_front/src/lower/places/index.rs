@@ -9,7 +9,7 @@ use crate::ast::{Expr, ExprKind};
 use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Place, Term};
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 
 /// What indexes a dict or a list of the host.
 const STATIC_INDEX: &str = "a constant, or the variable of a loop over `oc.static(range(n))`";
@@ -421,7 +421,11 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let wrapped = if position < 0 { position + count as i128 } else { position };
         let Some(position) = usize::try_from(wrapped).ok().filter(|&at| at < count) else {
-            let of = self.describe(sequence);
+            let mut of = self.describe(sequence);
+            // Tuples and lists say it themselves.
+            if let Term::Shape(_) | Term::Index(_) = sequence {
+                of = format!("{of} with {}", counted(count, "entry", "entries"));
+            }
             return Err(self.error(
                 Code::StaticIndexRange,
                 index_span,

@@ -1,0 +1,4 @@
+# raises OctantsRuntimeError
+import octants as oc
+
+oc.axes(0, 12)

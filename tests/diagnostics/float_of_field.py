@@ -1,0 +1,5 @@
+# raises OctantsTypeError
+import octants as oc
+
+x = oc.field(oc.f32, shape=(3, 2))
+float(x)
