@@ -41,7 +41,11 @@ def test_a_field_of_one_number_converts_to_it():
     x = oc.field(oc.f32, shape=())
     x[None] = 2.75
     assert (float(x), int(x)) == (2.75, 2) and type(float(x)) is float and type(int(x)) is int
-    for more in (oc.field(oc.f32, shape=1), oc.Vector.field(2, oc.f32, shape=()), oc.Struct.field({"a": oc.f32}, shape=())):
+    for more in (
+        oc.field(oc.f32, shape=1),
+        oc.Vector.field(2, oc.f32, shape=()),
+        oc.Struct.field({"a": oc.f32}, shape=()),
+    ):
         for number in (int, float):
             with pytest.raises(TypeError, match="OC0410"):
                 number(more)

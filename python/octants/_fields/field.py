@@ -287,7 +287,9 @@ def only_number(field, number: type):
     element = field[None]
     if not isinstance(element, (int, float)):
         text = f"an element of a {type(field).__name__} is not one number"
-        raise _octants.refusal("OC0410", text, f"take one of its numbers: `{name}(x[None][0])` or `{name}(x[None].member)`")
+        raise _octants.refusal(
+            "OC0410", text, f"take one of its numbers: `{name}(x[None][0])` or `{name}(x[None].member)`"
+        )
     return number(element)
 
 
