@@ -156,6 +156,16 @@ class StructType:
             self._add(member, dtype, unpack=name is not None)
         self.methods: dict = dict(methods or {})
 
+    def __or__(self, other):
+        """``S | None`` annotates a parameter that may be ``None``."""
+        if other is not None:
+            return NotImplemented
+        from typing import Optional
+
+        return Optional[self]
+
+    __ror__ = __or__
+
     def _add(self, member: str, dtype, unpack: bool) -> None:
         if isinstance(dtype, MatrixType) and dtype.unpacked:
             if not unpack:

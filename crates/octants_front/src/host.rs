@@ -207,6 +207,8 @@ pub enum Annotation {
     View(ArrayAnnotation),
     /// A class made by `dataclasses.dataclass`; its name.
     Dataclass(String),
+    /// `T | None` of a struct type or a dataclass.
+    Optional(Box<Annotation>),
     /// `None`
     None,
     /// `tuple[…]`, `typing.Tuple[…]` or a literal tuple of types.
@@ -422,6 +424,11 @@ pub trait Host {
     fn annotation_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn default_of(&self, function: &Self::Object, param: &str) -> HostResult<Option<Self::Object>>;
     fn annotation(&self, object: &Self::Object) -> Annotation;
+
+    /// What `T | None` says of T.
+    fn optional(&self, _annotation: &Self::Object) -> Option<Self::Object> {
+        None
+    }
 
     /// Whether a global is part of the program's text rather than a value: a module, a function, a class.
     fn is_definition(&self, _object: &Self::Object) -> bool {

@@ -199,6 +199,7 @@ impl<H: Host> Check<'_, H> {
             | Annotation::AnyTensor
             | Annotation::View(_)
             | Annotation::Dataclass(_)
+            | Annotation::Optional(_)
             | Annotation::Template => return Some(annotation),
             Annotation::Shape(_) if self.kind == FunctionKind::Func => return Some(annotation),
             Annotation::Shape(shape) => format!("{} without a data type", describe_shape(*shape)),
@@ -209,7 +210,7 @@ impl<H: Host> Check<'_, H> {
         };
         let is_optional = what.ends_with("| None") || what.starts_with("typing.Optional[");
         let help = if is_optional {
-            "`T | None` is for arrays and what is known while compiling: `oc.Tensor`, `oc.types.NDArray`, `oc.Template`"
+            "`T | None` is for arrays, structs, dataclasses and what is known while compiling: `oc.Tensor`, `oc.types.NDArray`, `oc.Template`"
         } else {
             "use a scalar type such as `oc.f32`, `oc.types.ndarray(...)` or `oc.template()`"
         };
@@ -247,7 +248,10 @@ impl<H: Host> Check<'_, H> {
             Annotation::None => true,
             Annotation::Tuple(items) => items.iter().all(is_value),
             // What a func returns may be anything; only what names a type of the language is checked.
-            Annotation::Other(_) | Annotation::Template | Annotation::Dataclass(_) => is_func,
+            Annotation::Other(_)
+            | Annotation::Template
+            | Annotation::Dataclass(_)
+            | Annotation::Optional(_) => is_func,
             other => is_value(other),
         };
         if !valid {

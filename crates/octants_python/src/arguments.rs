@@ -2,7 +2,7 @@
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{
-    Annotation, ArgSpec, ArrayAnnotation, ElementAnnotation, LowerOptions, ParamSpec, ScalarAnnotation,
+    Annotation, ArgSpec, ArrayAnnotation, ElementAnnotation, Host, LowerOptions, ParamSpec, ScalarAnnotation,
     Signature,
 };
 use octants::ir::{ArrayType, Data, Scalar, TensorType};
@@ -16,7 +16,7 @@ use crate::buffer_view::BufferView;
 use crate::field::Field;
 use crate::foreign::Unwritable;
 use crate::foreign::{ForeignArray, Owner};
-use crate::host;
+use crate::host::{self, PyHost};
 use crate::ndarray::Ndarray;
 use crate::runtime::ActiveSession;
 use crate::{element, errors, number, numpy};
@@ -30,6 +30,8 @@ pub struct Param {
     /// Its name, as a call has it.
     name: Py<PyString>,
     kind: Kind,
+    /// Whether it may be `None` where its kind is a struct or a dataclass.
+    is_optional: bool,
 }
 
 enum Kind {
@@ -61,14 +63,20 @@ fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
 impl Param {
     /// `ty` is the annotation itself.
     pub fn new(py: Python<'_>, spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
+        let (annotation, ty, is_optional) = match &spec.annotation {
+            Some(Annotation::Optional(inner)) => {
+                (Some(&**inner), ty.and_then(|ty| PyHost::new(py).optional(&ty)), true)
+            }
+            annotation => (annotation.as_ref(), ty, false),
+        };
         let kind =
-            match (&spec.annotation, ty) {
+            match (annotation, ty) {
                 (Some(Annotation::Tensor(..) | Annotation::Struct(_)), Some(ty)) => {
                     if Layout::of(&ty).is_some() { Kind::Typed(ty.unbind()) } else { Kind::Template }
                 }
-                (annotation, _) => Self::kind(annotation.as_ref()),
+                (annotation, _) => Self::kind(annotation),
             };
-        Self { spec: spec.clone(), name: PyString::intern(py, &spec.name).unbind(), kind }
+        Self { spec: spec.clone(), name: PyString::intern(py, &spec.name).unbind(), kind, is_optional }
     }
 
     /// Its value among those that a call gives by keyword.
@@ -209,6 +217,9 @@ impl Binder<'_> {
         object: &Bound<'py, PyAny>,
         current: &ActiveSession,
     ) -> PyResult<Argument<'py>> {
+        if param.is_optional && object.is_none() {
+            return Ok(ArgSpec::Template(object.clone()));
+        }
         match &param.kind {
             Kind::Scalar(annotation) => {
                 let scalar = resolve(*annotation, &current.lower);

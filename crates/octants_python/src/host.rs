@@ -223,6 +223,10 @@ impl<'py> Host for PyHost<'py> {
         self.annotations.get_or_find(object, || self.read_annotation(object))
     }
 
+    fn optional(&self, annotation: &Object<'py>) -> Option<Object<'py>> {
+        self.not_none(annotation)
+    }
+
     fn meaning(&self, object: &Object<'py>) -> Meaning<Object<'py>> {
         if let Some(number) = meanings::of_plain(object) {
             return number;

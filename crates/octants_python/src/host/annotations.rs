@@ -64,11 +64,14 @@ impl<'py> PyHost<'py> {
         if object.is_instance_of::<PyType>() && object.hasattr("__dataclass_fields__").unwrap_or(false) {
             return Annotation::Dataclass(self.class_name(object));
         }
-        if let Some(inner) = self.optional(object) {
+        if let Some(inner) = self.not_none(object) {
             return match self.annotation(&inner) {
                 Annotation::Array(array) => Annotation::Array(ArrayAnnotation { optional: true, ..array }),
                 // These may be `None` in any case.
                 annotation @ (Annotation::AnyTensor | Annotation::Template) => annotation,
+                annotation @ (Annotation::Struct(_) | Annotation::Dataclass(_)) => {
+                    Annotation::Optional(Box::new(annotation))
+                }
                 _ => other(),
             };
         }
@@ -83,7 +86,7 @@ impl<'py> PyHost<'py> {
     }
 
     /// What `T | None` and `typing.Optional[T]` say of T.
-    fn optional(&self, object: &Object<'py>) -> Option<Object<'py>> {
+    pub(super) fn not_none(&self, object: &Object<'py>) -> Option<Object<'py>> {
         // The classes of unions, by version of Python.
         let class = object.get_type().name().ok()?;
         if !["UnionType", "_UnionGenericAlias", "Union"].iter().any(|&name| class == name) {

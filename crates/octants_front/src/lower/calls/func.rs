@@ -226,7 +226,15 @@ impl<H: Host> Lowerer<'_, H> {
         let span = argument.span;
         let annotation = if param.annotation.is_some() {
             let found = self.host.annotation_of(object, &param.name);
-            let found = found.map_err(|exception| self.host_error(exception, span))?;
+            let mut found = found.map_err(|exception| self.host_error(exception, span))?;
+            if let Some(ty) = &found
+                && let Annotation::Optional(_) = self.host.annotation(ty)
+            {
+                if let Term::None = self.rvalue(argument.term.clone(), span)? {
+                    return Ok(Binding::Alias { term: Term::None, kind: AliasKind::Reference, span });
+                }
+                found = self.host.optional(ty);
+            }
             if let Some(ty) = &found
                 && let annotation @ Annotation::Struct(_) = self.host.annotation(ty)
             {

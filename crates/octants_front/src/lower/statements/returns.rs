@@ -260,9 +260,10 @@ impl<H: Host> Lowerer<'_, H> {
         let annotation_span = tree.returns.unwrap_or(tree.name_span);
         let returned = self.frame_mut().returned.take();
         match (&annotation, returned) {
-            (Annotation::None | Annotation::Other(_) | Annotation::Template, returned) => {
-                Ok(returned.map_or(Term::Nothing(tree.name.clone()), |(term, _)| term))
-            }
+            (
+                Annotation::None | Annotation::Other(_) | Annotation::Optional(_) | Annotation::Template,
+                returned,
+            ) => Ok(returned.map_or(Term::Nothing(tree.name.clone()), |(term, _)| term)),
             (_, None | Some((Term::None, _))) => Err(self.missing_return(tree)),
             (Annotation::Tuple(items), Some((term, at))) => {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
