@@ -15,6 +15,14 @@ import octants as oc
 pytestmark = pytest.mark.host_access
 
 
+@oc.kernel
+def fill_slowly(a: IntArray, times: oc.i32):
+    for _ in range(1):
+        for t in range(times):
+            for i in range(1 << 20):
+                a[i] = a[i] * 3 + t
+
+
 class Busy:
     """Keeps a stream, or the default one of a GPU, busy for about half a second."""
 
@@ -196,6 +204,24 @@ def test_memory_that_a_stream_uses_is_kept_until_it_is_past_it(arch):
         for other in others:
             other.fill(9)
     assert (total.to_numpy() == 5).all()
+
+
+def test_memory_that_a_stream_uses_is_kept_while_a_reset_waits_for_it(arch):
+    if arch not in CONCURRENT:
+        pytest.skip("streams that run beside the host")
+    oc.init(arch=getattr(oc, arch), verbose=False)
+    stream = oc.create_stream()
+    arrays = [oc.ndarray(oc.i32, 1 << 20) for _ in range(8)]
+    fill_slowly(arrays[0], 1, qd_stream=stream)
+    stream.synchronize()
+    for array in arrays:
+        fill_slowly(array, 40, qd_stream=stream)
+    reset = threading.Thread(target=oc.reset)
+    reset.start()
+    while reset.is_alive() and arrays:
+        time.sleep(0.0005)
+        arrays.pop(0)
+    reset.join()
 
 
 @oc.kernel

@@ -4,7 +4,7 @@
 //! [`LiveStream`], which keeps the stream from being destroyed meanwhile; that is where stale and destroyed handles are refused.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, Stream, StreamPriority};
@@ -13,13 +13,17 @@ use crate::context::Context;
 use crate::external_stream::ExternalStream;
 use crate::stream_uses::UsingStream;
 
-/// A stream in the context's table. Destroyed with the last reference, if it is the context's own.
+/// A stream in the context's table. Destroyed with the last reference.
+///
+/// **The table keeps it as long as it may be at work**: who finds it gone finds it past everything.
 pub(crate) struct StreamState {
     device: Arc<dyn Device>,
     stream: Stream,
     /// The numbers of the last write of the host, and of the last birth of memory, that come before what this stream is told now.
     host_writes: AtomicU64,
     births: AtomicU64,
+    /// Nobody may tell it more: see [`StreamState::close`].
+    closed: AtomicBool,
 }
 
 impl UsingStream for Weak<StreamState> {
@@ -38,7 +42,13 @@ impl StreamState {
     pub fn create(context: &Context, priority: StreamPriority) -> Result<Self, DeviceError> {
         let device = Arc::clone(context.shared_device());
         let stream = device.create_stream(priority)?;
-        Ok(Self { device, stream, host_writes: AtomicU64::new(0), births: AtomicU64::new(0) })
+        Ok(Self {
+            device,
+            stream,
+            host_writes: AtomicU64::new(0),
+            births: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        })
     }
 
     pub fn stream(&self) -> Stream {
@@ -48,6 +58,34 @@ impl StreamState {
     pub fn is_idle(&self) -> bool {
         // SAFETY: it lives as long as this.
         unsafe { self.device.is_idle(self.stream) }
+    }
+
+    /// Waits until it is past everything. What failed is told to nobody.
+    pub fn synchronise(&self) {
+        // SAFETY: as above.
+        drop(unsafe { self.device.synchronise(self.stream) });
+    }
+
+    /// Nobody gets it from a handle from now on.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the stream, which is closed, is past all that it will ever be told, so that its owner, who has this reference, may let it go.
+    pub fn is_over(self: &Arc<Self>) -> bool {
+        // Who has got it from a handle is seen here, or sees that it is closed.
+        fence(Ordering::SeqCst);
+        Arc::strong_count(self) == 1 && {
+            fence(Ordering::Acquire);
+            self.is_idle()
+        }
+    }
+
+    /// For a handle.
+    fn open(state: &Weak<Self>) -> Option<Arc<Self>> {
+        let state = state.upgrade()?;
+        fence(Ordering::SeqCst);
+        (!state.closed.load(Ordering::Relaxed)).then_some(state)
     }
 
     /// What failed in the stream, which is idle, and was told to nobody.
@@ -191,7 +229,7 @@ impl StreamHandle {
                 // Another handle of it, or a reset, may have destroyed it.
                 let gone =
                     || if context.check().is_err() { StreamError::Stale } else { StreamError::Destroyed };
-                (*stream, Some(state.upgrade().ok_or_else(gone)?), false)
+                (*stream, Some(StreamState::open(state).ok_or_else(gone)?), false)
             }
             Target::External(stream) => (*stream, Some(context.table().follower(&context, *stream)?), true),
         };
@@ -212,8 +250,8 @@ impl StreamHandle {
             Err(other) => return Err(other),
         };
         live.wait(cancel)?;
-        let LiveStream { context, noted, .. } = live;
-        drop(noted);
+        let context = Arc::clone(live.context());
+        drop(live);
         if !self.destroyed.swap(true, Ordering::AcqRel) {
             self.release(&context);
         }
@@ -240,6 +278,18 @@ impl Drop for StreamHandle {
 impl fmt::Debug for StreamHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "StreamHandle({:#x})", self.handle())
+    }
+}
+
+impl Drop for LiveStream {
+    /// The last one of a stream that was given up meanwhile lets the table destroy it.
+    fn drop(&mut self) {
+        if let Some(noted) = self.noted.take()
+            && noted.closed.load(Ordering::Relaxed)
+        {
+            drop(noted);
+            self.context.table().sweep();
+        }
     }
 }
 

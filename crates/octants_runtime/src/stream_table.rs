@@ -1,4 +1,7 @@
 //! The streams and events of a context that programs made.
+//!
+//! Law: **a stream is listed here until it is past everything and nobody can tell it more.** Who looks for the streams that may use something, here or by a
+//! weak reference, finds all of them, also while one is waited for to be destroyed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +74,9 @@ impl StreamTable {
     /// The stream that stands for an external one; made when first needed.
     pub fn follower(&self, context: &Context, external: Stream) -> Result<Arc<StreamState>, StreamError> {
         let find = |entries: &Entries| {
+            if entries.ended {
+                return None;
+            }
             let mut all = entries.followers.iter();
             all.find(|(followed, _)| *followed == external).map(|(_, state)| Arc::clone(state))
         };
@@ -87,8 +93,7 @@ impl StreamTable {
             let mut idle = Vec::new();
             if entries.followers.len() >= MAX_IDLE_FOLLOWERS {
                 // Whoever uses one has a reference, which nobody else gets meanwhile.
-                let unused = |state: &Arc<StreamState>| Arc::strong_count(state) == 1 && state.is_idle();
-                idle = entries.followers.extract_if(.., |(_, state)| unused(state)).collect();
+                idle = entries.followers.extract_if(.., |(_, state)| state.is_over()).collect();
             }
             entries.followers.push((external, Arc::clone(&state)));
             (state, idle)
@@ -104,7 +109,7 @@ impl StreamTable {
 
     /// The stream that new memory is zeroed in; made when first needed.
     pub fn births(&self, context: &Context) -> Result<Arc<StreamState>, StreamError> {
-        if let Some(state) = self.known_births() {
+        if let Some(state) = self.add(|entries| entries.births.clone())? {
             return Ok(state);
         }
         let state = Arc::new(StreamState::create(context, StreamPriority::High)?);
@@ -122,6 +127,7 @@ impl StreamTable {
         self.with(|entries| {
             if let Some(at) = entries.streams.iter().position(|state| state.stream() == stream) {
                 let state = entries.streams.swap_remove(at);
+                state.close();
                 entries.retired.push(state);
             }
         });
@@ -138,12 +144,8 @@ impl StreamTable {
 
     /// Destroys streams that were retired and are idle by now. What failed there is kept for who waits for all streams.
     pub fn sweep(&self) {
-        let idle = self.with(|entries| {
-            let retired = std::mem::take(&mut entries.retired);
-            let (idle, busy): (Vec<_>, Vec<_>) = retired.into_iter().partition(|state| state.is_idle());
-            entries.retired = busy;
-            idle
-        });
+        let idle: Vec<_> =
+            self.with(|entries| entries.retired.extract_if(.., |state| state.is_over()).collect());
         let Some(error) = idle.iter().find_map(|state| state.untold_error()) else { return };
         self.with(|entries| {
             entries.untold.get_or_insert(error);
@@ -163,10 +165,19 @@ impl StreamTable {
         })
     }
 
-    /// Destroys all of them, which waits for the streams. None is made afterwards.
+    /// Destroys all of them, which waits for the streams. None is made afterwards. One that a thread still has is destroyed later.
     pub fn end(&self) {
-        let entries =
-            self.with(|entries| std::mem::replace(entries, Entries { ended: true, ..Entries::default() }));
-        drop(entries);
+        let events = self.with(|entries| {
+            entries.ended = true;
+            let Entries { streams, retired, followers, births, events, .. } = entries;
+            streams.iter().for_each(|state| state.close());
+            retired.append(streams);
+            retired.extend(followers.drain(..).map(|(_, state)| state).chain(births.take()));
+            std::mem::take(events)
+        });
+        drop(events);
+        self.streams().iter().for_each(|state| state.synchronise());
+        self.sweep();
+        drop(self.take_untold());
     }
 }

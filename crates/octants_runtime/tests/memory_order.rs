@@ -225,6 +225,28 @@ fn memory_that_is_in_use_when_the_session_ends_goes_back_after_that() {
     assert_eq!(trace.iter().filter(|line| line.starts_with("free 40")).count(), 1, "{trace:?}");
 }
 
+/// A stream that a thread still has is told more after the end, and then has uses of its own.
+#[test]
+fn a_stream_is_not_past_its_work_because_the_session_ends() {
+    let (device, context, plan) = start();
+    let (one, a) = (stream(&context), memory(&context));
+    let live = one.live().unwrap();
+    context.end();
+    device.set_busy(live.stream(), true);
+    a.after_launch(&live);
+    device.take_trace();
+    drop(live);
+    assert!(a.is_in_use(), "the thread has let it go, and it is at work");
+    drop(a);
+    let trace = device.take_trace();
+    assert!(!trace.iter().any(|line| line.starts_with("free 40 ")), "{trace:?}");
+    device.set_busy(Stream(one.handle()), false);
+    drop((plan, one, context));
+    let trace = device.take_trace();
+    assert_eq!(trace.iter().filter(|line| line.starts_with("free 40 ")).count(), 1, "{trace:?}");
+    assert!(trace.iter().any(|line| line.starts_with("destroy_stream")), "{trace:?}");
+}
+
 /// A host write that a busy default stream was told before its launches is waited for by a mark, not by the stream's end.
 #[test]
 fn a_launch_comes_after_a_write_of_the_host_and_not_after_later_launches() {
