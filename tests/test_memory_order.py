@@ -14,6 +14,8 @@ import octants as oc
 
 pytestmark = pytest.mark.host_access
 
+RealArray = oc.types.ndarray(dtype=oc.f32, ndim=1, needs_grad=True)
+
 
 @oc.kernel
 def fill_slowly(a: IntArray, times: oc.i32):
@@ -228,6 +230,90 @@ def test_memory_that_a_stream_uses_is_kept_while_a_reset_waits_for_it(arch):
 def copy(a: IntArray, b: IntArray):
     for i in a:
         b[i] = a[i]
+
+
+@oc.kernel
+def repeated(m: IntArray, x: RealArray, y: RealArray):
+    for i in x:
+        v = x[i]
+        for _ in range(m[i]):
+            v = oc.sin(v) * v
+        y[i] = v
+
+
+@oc.kernel
+def overwriting(m: IntArray, x: RealArray, y: RealArray):
+    for i in x:
+        for _ in range(m[i]):
+            x[i] = oc.sin(x[i]) * x[i]
+        y[i] = x[i]
+
+
+def ask_for_plan(arrays, stream):
+    repeated.grad_plan(*arrays, qd_stream=stream)
+
+
+def record_run(arrays, stream):
+    loss = oc.ndarray(oc.f32, (), needs_grad=True)
+    with oc.ad.Tape(loss):
+        overwriting(*arrays, qd_stream=stream)
+
+
+@pytest.mark.parametrize("begin", [ask_for_plan, record_run])
+def test_arrays_of_an_interrupted_question_for_sizes_are_kept_for_its_kernel(arch, alarm, begin):
+    """The kernel that computes how much a derivative keeps is in the queue of a busy stream, and its arrays are gone."""
+    if arch not in CONCURRENT:
+        pytest.skip("nothing is busy when the host goes on")
+    n, stream = 1 << 22, oc.create_stream()
+
+    def made():
+        return oc.ndarray(oc.i32, n), *(oc.ndarray(oc.f32, n, needs_grad=True) for _ in range(2))
+
+    arrays = made()
+    begin(arrays, stream)
+    stream.synchronize()
+    with Busy(arch, stream):
+        alarm(0.1)
+        with pytest.raises(Alarm):
+            begin(arrays, stream)
+        del arrays
+        gc.collect()
+        others = made()
+        others[0].fill(3)
+    # The kernel has read arrays that were there, or the process has ended.
+    stream.synchronize()
+    assert (others[0].to_numpy() == 3).all()
+
+
+class FailingText:
+    """What a program prints to, and cannot."""
+
+    def __init__(self, written):
+        self.written = written
+
+    def write(self, text):
+        self.written(text)
+        raise OSError("no room")
+
+    def flush(self):
+        pass
+
+
+@oc.kernel
+def add_one_and_print(a: IntArray):
+    for i in a:
+        a[i] += 1
+    print("added")
+
+
+def test_a_launch_is_noted_before_its_text_is_written(arch, monkeypatch):
+    a, stream, seen = oc.ndarray(oc.i32, 1000), oc.create_stream(), []
+    add_one_and_print(a, qd_stream=stream)
+    monkeypatch.setattr("sys.stdout", FailingText(lambda _: seen.append(a.to_numpy().copy())))
+    with pytest.raises(OSError, match="no room"):
+        add_one_and_print(a, qd_stream=stream)
+    monkeypatch.undo()
+    assert (seen[0] == 2).all()
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------------

@@ -153,9 +153,18 @@ impl CompiledKernel {
         memory.before_launch(on).map_err(Error::of_device)
     }
 
-    /// Called after a launch in this stream, also one that failed. Each memory that it uses is told by [`Memory::after_launch`].
-    pub fn after_launch(&self, on: &LiveStream) -> Result<(), Error> {
-        on.after_work().map_err(Error::of_device)
+    /// Called after a launch in this stream that uses these memories, also one that failed: the stream may have been told all the same.
+    ///
+    /// What stands for an external stream comes behind the launch before any memory has it among its uses: whoever finds it there comes after the
+    /// launch. Where it cannot, the launch is over when this returns.
+    pub fn after_launch<'m>(
+        &self,
+        on: &LiveStream,
+        memories: impl IntoIterator<Item = &'m Memory>,
+    ) -> Result<(), Error> {
+        let followed = on.after_work().or_else(|_| wait(on.context(), on.stream(), &Cancel::new()));
+        memories.into_iter().for_each(|memory| memory.after_launch(on));
+        followed
     }
 
     /// An event behind what the stream was told so far.

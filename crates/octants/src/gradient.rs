@@ -349,6 +349,11 @@ impl Gradient {
         self.tapes.as_ref().is_some_and(|tapes| self.sizes_by_host(tapes, args).is_some())
     }
 
+    /// Whether [`Gradient::kept_memory`] runs a kernel with these arguments.
+    pub fn is_sized_by_kernel(&self, args: Arguments<'_>) -> bool {
+        self.tapes.as_ref().is_some_and(|tapes| self.sizes_by_host(tapes, args).is_none())
+    }
+
     /// The parameters of the kernel that was differentiated whose memory is read again.
     pub fn read_again(&self) -> Vec<usize> {
         let access = &self.kernel.access()[..self.written.len()];

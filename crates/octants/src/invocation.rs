@@ -57,12 +57,10 @@ impl<'a> Invocation<'a> {
             }
         }
         let ended = checked.with_arguments(gradient.params(), |args| gradient.launch(args, stream, cancel));
-        if let Some(stream) = stream {
-            for memory in memories {
-                memory.after_launch(stream);
-            }
-        }
-        ended.map_err(refused)?
+        let noted = stream.map_or(Ok(()), |stream| kernel.after_launch(stream, memories));
+        let bytes = ended.map_err(refused)??;
+        noted?;
+        Ok(bytes)
     }
 
     /// Runs the kernel and returns its results: the scalars of all of them, in order. What it prints is lost.
@@ -88,11 +86,8 @@ impl<'a> Invocation<'a> {
         }
         let (text, mut ended) = kernel.launch_checked(checked, &mut block, stream, cancel, locate);
         if let Some(stream) = stream {
-            for memory in memories {
-                memory.after_launch(stream);
-            }
-            let recorded = kernel.after_launch(stream);
-            ended = ended.and(recorded.map_err(Into::into));
+            let noted = kernel.after_launch(stream, memories);
+            ended = ended.and(noted.map_err(Into::into));
         }
         let places = layout.slots.iter().zip(&layout.leaves).flat_map(|(slot, leaves)| {
             leaves.iter().map(|&(offset, scalar)| ((slot.offset + offset) as usize, scalar))

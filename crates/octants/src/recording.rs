@@ -165,13 +165,10 @@ impl Recorder {
                 self.sizing.before_launch(stream, memory)?;
             }
         }
-        self.sizing.launch(derived.arguments(), &mut [], on, cancel)?;
-        if let Some(stream) = on {
-            for memory in used() {
-                memory.after_launch(stream);
-            }
-            self.sizing.after_launch(stream)?;
-        }
+        let launched = self.sizing.launch(derived.arguments(), &mut [], on, cancel);
+        let noted = on.map_or(Ok(()), |stream| self.sizing.after_launch(stream, used()));
+        launched?;
+        noted?;
         let mut bytes = vec![0; count * 8];
         let queue = HostQueue { stream: on, cancel };
         memory.read(queue, 0, &mut bytes).map_err(|error| Error::of_memory(error, "gradient"))?;
@@ -244,11 +241,9 @@ impl Record {
         Ok(())
     }
 
-    /// After it.
-    pub fn after_launch(&self, stream: &LiveStream) {
-        for (_, _, memory) in &self.arrays {
-            memory.after_launch(stream);
-        }
+    /// What a launch that is given it uses.
+    pub fn memories(&self) -> impl Iterator<Item = &Memory> {
+        self.arrays.iter().map(|(_, _, memory)| memory)
     }
 }
 

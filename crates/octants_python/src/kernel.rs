@@ -210,6 +210,8 @@ impl Kernel {
             write_log::launches(py, &self.signature.name, specialisation, launch.bytes())?;
         }
         let mirror = launch.upload(py, compiled, stream)?;
+        let launch = &*launch;
+        let mut uses = launch.uses(py, compiled, stream);
         let mut results = Words::<8>::new();
         results.resize(compiled.results().bytes as usize);
         let record = match record {
@@ -219,6 +221,9 @@ impl Kernel {
             }
             RecordUse::Read(record) => Some(record),
         };
+        if let Some(record) = record {
+            uses.add_record(record);
+        }
         let with_record = record
             .map(|record| self.block_with_record(py, specialisation, launch.bytes(), record, stream))
             .transpose()?;
@@ -237,7 +242,7 @@ impl Kernel {
         let failed = |py: Python<'_>, error: &LaunchError| {
             errors::from_launch(py, error, self.runtime.get().sources().map())
         };
-        let mut written = Ok(());
+        let mut printed = None;
         let ended = if compiled.prints() {
             let _kept = launch.keep_memory(py, compiled)?;
             let signals = SignalScope::begin(py)?;
@@ -245,7 +250,7 @@ impl Kernel {
                 self.launch_printing(py, specialisation, bytes, out, stream, signals.request());
             let was_cancelled = matches!(ended, Err(LaunchError::Cancelled));
             let ended = signals.finish(py, ended, was_cancelled, failed);
-            written = write_out(py, text);
+            printed = Some(text);
             ended
         } else if stream.is_none() && specialisation.derivative.is_none() && compiled.is_short(bytes) {
             // Without the interpreter's lock, too, another thread destroys a tree.
@@ -258,15 +263,13 @@ impl Kernel {
             let was_cancelled = matches!(ended, Err(LaunchError::Cancelled));
             signals.finish(py, ended, was_cancelled, failed)
         };
-        if let (Some(record), Some(stream)) = (record, stream) {
-            record.after_launch(stream);
-        }
         if ended.is_err() {
             launch.note_interrupted();
         }
-        // Also after a failure, of the kernel or of what its text was written to: what the kernel had written by then is there, as it is in arrays that
-        // were not copied.
-        let copied = launch.copy_back(py, compiled, mirror, stream);
+        // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
+        let copied = uses.copy_back(mirror);
+        // Whoever takes the text is code of the user's, which finds the launch noted and its arrays written.
+        let written = printed.map_or(Ok(()), |text| write_out(py, text));
         ended?;
         copied?;
         written?;
@@ -378,6 +381,9 @@ impl Kernel {
             return Err(errors::bug("a derivative without a plan"));
         };
         let _mirror = launch.upload(py, &code.compiled, stream)?;
+        // SAFETY: as in `launch`.
+        let is_told = gradient.is_sized_by_kernel(unsafe { Arguments::new(launch.bytes()) });
+        let _uses = is_told.then(|| launch.uses(py, &code.compiled, stream));
         let _kept = launch.keep_memory(py, &code.compiled)?;
         let signals = SignalScope::begin(py)?;
         let bytes = launch.bytes();

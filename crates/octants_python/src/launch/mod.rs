@@ -15,6 +15,7 @@ mod misfit;
 mod pure_property;
 mod specialisation;
 mod staging;
+mod uses;
 mod writer;
 
 pub use block::Words;

@@ -14,7 +14,7 @@ use super::block::Words;
 use super::staging::{self, StagingCopy};
 use crate::ndarray::Ndarray;
 use crate::under_way::Outside;
-use crate::{errors, foreign, interrupt, numpy};
+use crate::{errors, numpy};
 
 /// Members that were read for a launch, by their numbers; none for those that it need not read. Their memory must live until it is over,
 /// whatever happens to the objects that had them.
@@ -39,7 +39,7 @@ struct MirroredArray {
 pub struct LaunchArguments<'py> {
     /// In place for 256 arguments of eight bytes: Genesis has kernels of 150 fields.
     block: Words<256>,
-    staged: Vec<StagingCopy<'py>>,
+    pub(super) staged: Vec<StagingCopy<'py>>,
     trees: Trees,
     /// Likewise, all at once: those of an earlier launch with the same arguments.
     kept_trees: Option<Arc<[Arc<Tree>]>>,
@@ -49,22 +49,22 @@ pub struct LaunchArguments<'py> {
     /// Arrays of the host that the device does not see: where their addresses lie in the block.
     host: Vec<MirroredArray>,
     /// Streams of other libraries whose arrays are among the arguments.
-    streams: Streams,
+    pub(super) streams: Streams,
     /// What a launch in a stream beside the default one uses.
-    tracked: Option<Tracked<'py>>,
+    pub(super) tracked: Option<Tracked<'py>>,
 }
 
 /// Arguments of a launch that may not be over when it returns.
 #[derive(Default)]
 pub struct Tracked<'py> {
     /// Arrays of the session.
-    arrays: SmallVec<[Bound<'py, Ndarray>; 4]>,
+    pub(super) arrays: SmallVec<[Bound<'py, Ndarray>; 4]>,
     /// Arrays of the host that the device works on in place: the caller waits for the launch.
-    host: SmallVec<[Bound<'py, PyAny>; 2]>,
+    pub(super) host: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// Arrays of other libraries in the device's memory.
-    foreign: SmallVec<[Bound<'py, PyAny>; 2]>,
+    pub(super) foreign: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// What the trees have: whoever destroys one meanwhile must find the launch recorded when the memory goes back.
-    tree_memories: Vec<Arc<Memory>>,
+    pub(super) tree_memories: Vec<Arc<Memory>>,
 }
 
 impl<'py> LaunchArguments<'py> {
@@ -121,7 +121,7 @@ impl<'py> LaunchArguments<'py> {
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
-    /// comes back by [`LaunchArguments::copy_back`].
+    /// comes back by [`Uses::copy_back`](super::uses::Uses::copy_back).
     #[inline]
     pub fn upload(
         &mut self,
@@ -161,55 +161,6 @@ impl<'py> LaunchArguments<'py> {
             return Ok(());
         }
         staging::check_overlaps(py, &self.staged, compiled, self.bytes())
-    }
-
-    /// Copies back what the kernel wrote to copies of arguments.
-    #[inline]
-    pub fn copy_back(
-        &self,
-        py: Python<'_>,
-        compiled: &CompiledKernel,
-        mirror: Option<Mirror>,
-        on: Option<&LiveStream>,
-    ) -> PyResult<()> {
-        match on {
-            Some(on) => self.record(py, compiled, on)?,
-            None => {
-                for &stream in &self.streams {
-                    compiled.launch_before(stream, None).map_err(|error| errors::from_error(py, &error))?;
-                }
-            }
-        }
-        if let Some(mirror) = mirror.filter(Mirror::is_written) {
-            if on.is_some() || !compiled.runs_at_once() {
-                interrupt::waiting(py, |cancel| compiled.wait(on, cancel))?;
-            }
-            let copied = py.outside(|| compiled.copy_back(&mirror));
-            copied.map_err(|error| errors::from_error(py, &error))?;
-        }
-        staging::copy_back(py, &self.staged, compiled.access())
-    }
-
-    /// Records a launch in a stream, for copies of the host and for other libraries; waits for it if it uses the host's arrays in place.
-    #[cold]
-    fn record(&self, py: Python<'_>, compiled: &CompiledKernel, on: &LiveStream) -> PyResult<()> {
-        let Some(tracked) = &self.tracked else { return Ok(()) };
-        tracked.arrays.iter().for_each(|array| array.get().array.memory().after_launch(on));
-        tracked.tree_memories.iter().for_each(|memory| memory.after_launch(on));
-        compiled.after_launch(on).map_err(|error| errors::from_error(py, &error))?;
-        for array in &tracked.foreign {
-            foreign::keep_for_stream(array, compiled, on)?;
-        }
-        if tracked.host.is_empty() && self.staged.is_empty() {
-            return Ok(());
-        }
-        let waited = interrupt::waiting(py, |cancel| compiled.wait(Some(on), cancel));
-        if waited.is_err() {
-            // The kernel may still be at work on them, and nobody tells when it is over.
-            tracked.host.iter().for_each(|array| std::mem::forget(array.clone()));
-            self.staged.iter().for_each(StagingCopy::leak);
-        }
-        waited
     }
 
     /// A launch in a stream comes after what the host wrote to its arguments.
