@@ -71,7 +71,7 @@ class Chain:
 
     def learn(self, steps: int) -> float:
         """One step of the rest lengths along their gradient. The fewer springs, the more each of them moves the chain."""
-        rate = min(0.3, 0.0012 * self.points**2)
+        rate = min(0.3, 0.0008 * self.points**2)
         with oc.ad.Tape(self.loss):
             self.settle(steps)
             self.measure()
