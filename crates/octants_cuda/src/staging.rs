@@ -55,6 +55,8 @@ struct Chunks {
     free: Vec<Chunk>,
     /// Those that the bus was told of, by the stream: the one that was told first at the front.
     told: Vec<(usize, VecDeque<Chunk>)>,
+    /// Those that the bus may have been told of, as far as the driver says.
+    unsure: Vec<Chunk>,
     /// How many there are.
     made: usize,
 }
@@ -141,7 +143,11 @@ impl Staging {
                     let (to, table) = (transfer.device + offset as u64, &driver.table);
                     let sent = (table.copy_to_device)(to, chunk.host.cast(), bytes, transfer.stream);
                     let recorded = (table.event_record)(chunk.event, transfer.stream);
-                    self.give_to_bus(chunk, transfer.stream);
+                    if recorded == 0 {
+                        self.give_to_bus(chunk, transfer.stream);
+                    } else {
+                        self.recover(driver, chunk, transfer.stream);
+                    }
                     driver.check("copy_to_device", sent)?;
                     driver.check("copy_to_device", recorded)?;
                 }
@@ -157,41 +163,60 @@ impl Staging {
     pub unsafe fn to_host(&self, transfer: Transfer<'_>, to: *mut u8) -> Result<(), DeviceError> {
         let to = Host(to);
         by_threads(transfer, |transfer, offsets| {
-            let driver = transfer.driver;
-            let mut under_way: Option<(Chunk, usize)> = None;
-            let mut offsets = offsets;
-            loop {
-                // The next piece is told to the bus before the last one is waited for.
-                let next = match offsets.next() {
-                    None => None,
-                    Some(offset) => {
-                        let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
-                        let chunk = self.take(driver, transfer.stream)?;
-                        // SAFETY: the piece lies inside the range, and the chunk is no longer in use.
-                        let told = unsafe {
-                            let (from, table) = (transfer.device + offset as u64, &driver.table);
-                            let sent = (table.copy_to_host)(chunk.host.cast(), from, bytes, transfer.stream);
-                            if sent == 0 { (table.event_record)(chunk.event, transfer.stream) } else { sent }
-                        };
-                        driver.check("copy_to_host", told)?;
-                        Some((chunk, offset))
+            let mut told = VecDeque::with_capacity(2);
+            // SAFETY: the caller says so.
+            let read = unsafe { self.read_pieces(transfer, offsets, to, &mut told) };
+            for (chunk, _) in told {
+                self.recover(transfer.driver, chunk, transfer.stream);
+            }
+            read
+        })
+    }
+
+    /// Copies pieces to the host. `told` has the chunks that the bus was told of, and their pieces' offsets: after a failure some are left.
+    ///
+    /// # Safety
+    /// As for [`Staging::to_host`].
+    unsafe fn read_pieces(
+        &self,
+        transfer: &Transfer<'_>,
+        mut offsets: StepBy<Range<usize>>,
+        to: Host,
+        told: &mut VecDeque<(Chunk, usize)>,
+    ) -> Result<(), DeviceError> {
+        let (driver, table) = (transfer.driver, &transfer.driver.table);
+        let bytes_at = |offset: usize| CHUNK_BYTES.min(transfer.bytes - offset);
+        loop {
+            // The next piece is told to the bus before the last one is waited for.
+            let next = offsets.next();
+            if let Some(offset) = next {
+                let chunk = self.take(driver, transfer.stream)?;
+                told.push_back((chunk, offset));
+                let from = transfer.device + offset as u64;
+                // SAFETY: the piece lies inside the range, and the chunk is no longer in use.
+                let status = unsafe {
+                    match (table.copy_to_host)(chunk.host.cast(), from, bytes_at(offset), transfer.stream) {
+                        0 => (table.event_record)(chunk.event, transfer.stream),
+                        failed => failed,
                     }
                 };
-                if let Some((chunk, offset)) = under_way {
-                    let bytes = CHUNK_BYTES.min(transfer.bytes - offset);
-                    // SAFETY: once the event is passed the piece is in the chunk.
-                    unsafe {
-                        driver.check("copy_to_host", (driver.table.event_synchronise)(chunk.event))?;
-                        ptr::copy_nonoverlapping(chunk.host, to.at(offset), bytes);
-                    }
-                    self.give_back(chunk);
-                }
-                if next.is_none() {
-                    return Ok(());
-                }
-                under_way = next;
+                driver.check("copy_to_host", status)?;
             }
-        })
+            if told.len() > usize::from(next.is_some())
+                && let Some(&(chunk, offset)) = told.front()
+            {
+                // SAFETY: once the event is passed the piece is in the chunk.
+                unsafe {
+                    driver.check("copy_to_host", (table.event_synchronise)(chunk.event))?;
+                    ptr::copy_nonoverlapping(chunk.host, to.at(offset), bytes_at(offset));
+                }
+                told.pop_front();
+                self.give_back(chunk);
+            }
+            if next.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     fn chunks(&self) -> MutexGuard<'_, Chunks> {
@@ -203,7 +228,8 @@ impl Staging {
         let oldest = {
             let mut chunks = self.chunks();
             if let Some((chunk, status)) = chunks.take_done(driver) {
-                return driver.check("staging", status).map(|()| chunk);
+                drop(chunks);
+                return self.taken(driver, chunk, status);
             }
             let oldest = chunks.take_to_wait_for(stream);
             chunks.made += usize::from(oldest.is_none());
@@ -212,14 +238,26 @@ impl Staging {
         if let Some(chunk) = oldest {
             // SAFETY: an event of this driver.
             let status = unsafe { (driver.table.event_synchronise)(chunk.event) };
-            return driver.check("staging", status).map(|()| chunk);
+            return self.taken(driver, chunk, status);
         }
-        let mut host: *mut c_void = ptr::null_mut();
-        let mut event = ptr::null_mut();
-        // SAFETY: both write their new handle.
+        let made = Self::make(driver);
+        if made.is_err() {
+            self.chunks().made -= 1;
+        }
+        made
+    }
+
+    /// A new chunk.
+    fn make(driver: &Driver) -> Result<Chunk, DeviceError> {
+        let (table, mut host, mut event) = (&driver.table, ptr::null_mut::<c_void>(), ptr::null_mut());
+        // SAFETY: both write their new handle; the memory is used by nobody if there is no event.
         unsafe {
-            driver.check("staging", (driver.table.host_allocate)(&raw mut host, CHUNK_BYTES, PINNED))?;
-            driver.check("staging", (driver.table.event_create)(&raw mut event, WITHOUT_TIMING))?;
+            driver.check("staging", (table.host_allocate)(&raw mut host, CHUNK_BYTES, PINNED))?;
+            let status = (table.event_create)(&raw mut event, WITHOUT_TIMING);
+            if status != 0 {
+                (table.host_free)(host);
+            }
+            driver.check("staging", status)?;
         }
         Ok(Chunk { host: host.cast(), event })
     }
@@ -239,7 +277,25 @@ impl Staging {
         self.chunks().free.push(chunk);
     }
 
-    /// A stream was destroyed, after all that it was told.
+    /// Nothing tells when the bus is done with a chunk that a stream may have been told of.
+    #[cold]
+    fn recover(&self, driver: &Driver, chunk: Chunk, stream: Handle) {
+        // SAFETY: the copy's stream is live.
+        let status = unsafe { (driver.table.stream_synchronise)(stream) };
+        let mut chunks = self.chunks();
+        if status == 0 { chunks.free.push(chunk) } else { chunks.unsure.push(chunk) }
+    }
+
+    /// A chunk that is taken, if the driver says that the bus is done with it.
+    fn taken(&self, driver: &Driver, chunk: Chunk, status: Status) -> Result<Chunk, DeviceError> {
+        let done = driver.check("staging", status);
+        if done.is_err() {
+            self.chunks().unsure.push(chunk);
+        }
+        done.map(|()| chunk)
+    }
+
+    /// A stream is past all that it was told, and about to be destroyed.
     pub fn forget_stream(&self, stream: u64) {
         let mut chunks = self.chunks();
         if let Some(at) = chunks.told.iter().position(|(own, _)| *own as u64 == stream) {
@@ -250,8 +306,9 @@ impl Staging {
 
     /// Frees all chunks; nothing is under way.
     pub fn clear(&self, driver: &Driver) {
-        let Chunks { free, told, .. } = std::mem::take(&mut *self.chunks());
-        for chunk in free.into_iter().chain(told.into_iter().flat_map(|(_, told)| told)) {
+        let Chunks { free, told, unsure, .. } = std::mem::take(&mut *self.chunks());
+        let told = told.into_iter().flat_map(|(_, told)| told);
+        for chunk in free.into_iter().chain(told).chain(unsure) {
             // SAFETY: allocated by this driver, and never used again.
             unsafe {
                 (driver.table.event_destroy)(chunk.event);

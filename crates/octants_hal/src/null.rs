@@ -38,6 +38,8 @@ struct State {
     functions: Vec<String>,
     modules: Vec<(u64, Vec<u64>)>,
     failing: Option<&'static str>,
+    /// Whether that is for want of memory.
+    is_full: bool,
     /// How many recordings there were of all events.
     recordings: u64,
     /// Which recording was the latest of each event.
@@ -74,7 +76,14 @@ impl NullDevice {
 
     /// Makes the next call of a verb fail.
     pub fn fail_next(&self, verb: &'static str) {
-        self.state().failing = Some(verb);
+        let mut state = self.state();
+        (state.failing, state.is_full) = (Some(verb), false);
+    }
+
+    /// Makes the next call of a verb find no memory.
+    pub fn run_out_next(&self, verb: &'static str) {
+        let mut state = self.state();
+        (state.failing, state.is_full) = (Some(verb), true);
     }
 
     /// The stream comes no further than what it was told until now, or goes on.
@@ -97,7 +106,11 @@ impl NullDevice {
         let mut state = self.state();
         if state.failing.take_if(|failing| *failing == verb).is_some() {
             state.trace.push(format!("{verb} {rest} !"));
-            return Err(DeviceError::Failed { verb, message: "told to fail".to_owned() });
+            return Err(if state.is_full {
+                DeviceError::OutOfMemory { bytes: 0 }
+            } else {
+                DeviceError::Failed { verb, message: "told to fail".to_owned() }
+            });
         }
         state.trace.push(format!("{verb} {rest}"));
         Ok(state)

@@ -1,8 +1,8 @@
 //! One device in use.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream, forked};
@@ -52,6 +52,8 @@ pub struct Context {
     counts_writes: bool,
     early_releases: EarlyReleases,
     releases: MemoryReleases,
+    /// Who has it has taken some of those, to give them back.
+    freeing: Mutex<()>,
     ended: AtomicBool,
     allocations: AtomicUsize,
     bytes: AtomicU64,
@@ -101,6 +103,7 @@ impl Context {
             counts_writes,
             early_releases: EarlyReleases::default(),
             releases: MemoryReleases::new(),
+            freeing: Mutex::new(()),
             device,
             ended: AtomicBool::new(false),
             allocations: AtomicUsize::new(0),
@@ -233,6 +236,10 @@ impl Context {
     /// What was released, but is in use.
     pub(crate) fn releases(&self) -> &MemoryReleases {
         &self.releases
+    }
+
+    pub(crate) fn freeing(&self) -> &Mutex<()> {
+        &self.freeing
     }
 
     /// Memory that is given back while there are handles to it.

@@ -142,13 +142,16 @@ impl Memory {
         let apart = context.counts_writes() && context.has_made_streams();
         let births = if apart { Some(context.table().births(context)?) } else { None };
         let stream = births.as_ref().map_or(default, |births| births.stream());
-        let address = match allocate(stream) {
-            Err(DeviceError::OutOfMemory { .. }) if context.free_all_released() => allocate(stream)?,
-            allocated => allocated?,
-        };
+        let address = context.making_room(|| allocate(stream))?;
+        if births.is_some()
+            && let Err(error) = context.order(stream, default)
+        {
+            // SAFETY: it was just allocated; its zeros are in the order of this stream alone.
+            unsafe { context.device().free(stream, address, bytes) };
+            return Err(error.into());
+        }
         let mut memory = Self::new(context, address, bytes);
         if births.is_some() {
-            context.order(stream, default)?;
             memory.birth = context.births().next();
         } else if context.counts_writes() {
             memory.note_host_write();
@@ -174,7 +177,8 @@ impl Memory {
     /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES).
     pub fn reserve_range(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
         context.check()?;
-        Ok(Self::new(context, context.device().reserve_range(bytes)?, bytes))
+        let address = context.making_room(|| context.device().reserve_range(bytes))?;
+        Ok(Self::new(context, address, bytes))
     }
 
     /// Zeroed memory for a part of a range, also for kernels that are running. One caller at a time.
@@ -185,7 +189,15 @@ impl Memory {
             return Ok(());
         }
         // SAFETY: the part was just checked, and only ranges are backed.
-        unsafe { self.context.device().back(self.address, offset, bytes).map_err(MemoryError::from) }
+        let back = || unsafe { self.context.device().back(self.address, offset, bytes) };
+        match back() {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                // What is in use may be so by the kernel that waits for this.
+                self.context.free_released();
+                back().map_err(MemoryError::from)
+            }
+            backed => backed.map_err(MemoryError::from),
+        }
     }
 
     /// Writes bytes that running kernels see, beside what streams do.
@@ -249,8 +261,8 @@ impl Memory {
         }
         let stream = self.begin_access(queue)?.stream;
         // SAFETY: this allocation lives and is as long as it says; the pattern was just checked.
-        unsafe { self.context.device().fill(stream, self.address, pattern, self.bytes)? };
-        self.end_write(queue)
+        let told = unsafe { self.context.device().fill(stream, self.address, pattern, self.bytes) };
+        self.end_write(queue, told.map_err(MemoryError::from))
     }
 
     /// Copies bytes of the host to `offset`.
@@ -258,10 +270,8 @@ impl Memory {
         let Some(to) = self.range(offset, from.len())? else { return Ok(()) };
         let stream = self.begin_access(queue)?.stream;
         // SAFETY: the range lies inside this allocation, which is not the host's slice.
-        unsafe {
-            self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len())?;
-        }
-        self.end_write(queue)
+        let told = unsafe { self.context.device().copy_to_device(stream, to, from.as_ptr(), from.len()) };
+        self.end_write(queue, told.map_err(MemoryError::from))
     }
 
     /// Copies bytes at `offset` to the host, and waits.
@@ -269,8 +279,10 @@ impl Memory {
         let Some(from) = self.range(offset, to.len())? else { return Ok(()) };
         let access = self.begin_access(queue)?;
         // SAFETY: as in `write`.
-        unsafe {
-            self.context.device().copy_to_host(access.stream, to.as_mut_ptr(), from, to.len())?;
+        let read =
+            unsafe { self.context.device().copy_to_host(access.stream, to.as_mut_ptr(), from, to.len()) };
+        if read.is_err() {
+            return self.end_write(queue, read.map_err(MemoryError::from));
         }
         self.have_waited(&access);
         Ok(())
@@ -308,10 +320,10 @@ impl Memory {
         other.begin_access(queue)?;
         let stream = self.begin_access(queue)?.stream;
         // SAFETY: two ranges inside live allocations, which do not overlap.
-        unsafe { self.context.device().copy(stream, to, from, bytes)? };
+        let told = unsafe { self.context.device().copy(stream, to, from, bytes) };
         // What is told later may write what this reads.
-        other.end_write(queue)?;
-        self.end_write(queue)
+        let told = other.end_write(queue, told.map_err(MemoryError::from));
+        self.end_write(queue, told)
     }
 
     /// Waits until the streams that use this memory are past what they were told; so does the queue's stream.
@@ -385,8 +397,13 @@ impl Memory {
             return Ok(joined);
         }
         let joining = queue.stream.and_then(|stream| stream.noted()).map(Arc::downgrade);
+        // The handle of an external stream may have been another one's when the memory was used, or that of another thread.
+        let is_itself = |used: &Weak<StreamState>| {
+            queue.stream.is_some_and(|stream| !stream.is_external())
+                && joining.as_ref().is_some_and(|joining| joining.ptr_eq(used))
+        };
         for (used, state) in &uses.streams {
-            if joining.as_ref().is_none_or(|joining| !joining.ptr_eq(used)) {
+            if !is_itself(used) {
                 context.order(state.stream(), stream)?;
             }
         }
@@ -408,18 +425,28 @@ impl Memory {
         self.host_write.fetch_max(self.context.host_writes().next(), Ordering::AcqRel);
     }
 
-    /// Records a write that was told, for launches and accesses in other streams.
-    pub(crate) fn end_write(&self, queue: HostQueue<'_>) -> Result<(), MemoryError> {
+    /// Records a write for launches and accesses in other streams, also one of which the stream may have been told a part before it failed.
+    pub(crate) fn end_write(
+        &self,
+        queue: HostQueue<'_>,
+        told: Result<(), MemoryError>,
+    ) -> Result<(), MemoryError> {
         let context = &self.context;
         if let Some(stream) = queue.stream
             && let Some(noted) = stream.noted()
         {
-            stream.after_work()?;
+            let followed = stream.after_work();
+            if followed.is_err() {
+                // Nothing stands behind the work: then it is to be over. If waiting fails, too, the device is past running anything.
+                drop(context.wait_if_async(stream.stream()));
+            }
             self.uses.note(&Arc::downgrade(noted));
-        } else if context.counts_writes() {
+            return told.and(followed.map_err(MemoryError::from));
+        }
+        if context.counts_writes() {
             self.note_host_write();
         }
-        Ok(())
+        told
     }
 
     /// The address of a range inside; `None` if the range is empty.

@@ -69,7 +69,7 @@ impl Mirror {
             let (from, bytes) = (host.start as *const u8, (host.end - host.start) as usize);
             // SAFETY: the stream is a live one of the context; whoever made the ranges vouches for the host's bytes.
             unsafe {
-                let device = context.device().allocate_scratch(stream, bytes)?;
+                let device = context.making_room(|| context.device().allocate_scratch(stream, bytes))?;
                 mirror.parts.push(Part { host, device });
                 context.device().copy_to_device(stream, device, from, bytes)?;
             }

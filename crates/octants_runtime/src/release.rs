@@ -4,7 +4,7 @@
 //! alone uses goes back in the order of that. With several streams it waits for a point in each of their queues, and whoever next allocates, releases or
 //! waits for all streams gives it back.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use octants_hal::{Address, DeviceError, Stream};
 use smallvec::SmallVec;
@@ -69,22 +69,38 @@ impl Context {
         if !self.releases().any() {
             return;
         }
+        // Who has it frees more than this would.
+        let Ok(_freeing) = self.freeing().try_lock() else { return };
         // SAFETY: the event is kept.
         let is_past = |event: &KeptEvent| unsafe { self.device().event_passed(event.event()) };
         let passed = self.releases().take_passed(|released| released.points.iter().all(is_past));
         self.free_passed(&passed);
     }
 
-    /// Likewise, after waiting for all that is on its way; whether there was something.
+    /// Allocates; if there is no room, once more when all that is on its way back has arrived.
+    pub(crate) fn making_room<R>(
+        &self,
+        allocate: impl Fn() -> Result<R, DeviceError>,
+    ) -> Result<R, DeviceError> {
+        match allocate() {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.free_all_released();
+                allocate()
+            }
+            allocated => allocated,
+        }
+    }
+
+    /// Gives back all that is on its way, after waiting for it, also if another thread is at it.
     #[cold]
-    pub(crate) fn free_all_released(&self) -> bool {
+    pub(crate) fn free_all_released(&self) {
+        let _freeing = self.freeing().lock().unwrap_or_else(PoisonError::into_inner);
         let released = self.releases().take_all();
         for event in released.iter().flat_map(|released| &released.points) {
             // SAFETY: the event is kept. If waiting fails, the device is past running anything.
             drop(unsafe { self.device().synchronise_event(event.event()) });
         }
         self.free_passed(&released);
-        !released.is_empty()
     }
 
     /// All uses of these are over: they go back where nothing holds them up.

@@ -334,7 +334,7 @@ impl<'a> Scratch<'a> {
             Address::NULL
         } else {
             // SAFETY: the caller says so.
-            unsafe { owner.device().allocate_scratch(stream, bytes)? }
+            owner.making_room(|| unsafe { owner.device().allocate_scratch(stream, bytes) })?
         };
         let scratch = Self { owner, stream, address, bytes };
         if bytes > 0 {

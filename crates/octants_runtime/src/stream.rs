@@ -13,6 +13,9 @@ use crate::context::Context;
 use crate::external_stream::ExternalStream;
 use crate::stream_uses::UsingStream;
 
+/// `CU_STREAM_LEGACY`
+const LEGACY_DEFAULT: Stream = Stream(1);
+
 /// A stream in the context's table. Destroyed with the last reference.
 ///
 /// **The table keeps it as long as it may be at work**: who finds it gone finds it past everything.
@@ -191,7 +194,8 @@ impl StreamHandle {
         } else if let Some(state) = context.table().find(stream) {
             Target::Own { state: Arc::downgrade(&state), stream, owning: false }
         } else if context.device().capabilities().has(Capabilities::EXTERNAL_STREAMS) {
-            Target::External(stream)
+            // CUDA has two names for its default stream.
+            if stream == LEGACY_DEFAULT { Target::Default } else { Target::External(stream) }
         } else {
             return Err(StreamError::NoExternalStreams);
         };
@@ -312,6 +316,11 @@ impl LiveStream {
         let over = self.context.device().is_immediate(self.stream)
             || self.context.wait(self.stream, cancel, &mut || {})?;
         if over { Ok(()) } else { Err(StreamError::Cancelled) }
+    }
+
+    /// Whether it is another library's.
+    pub(crate) fn is_external(&self) -> bool {
+        self.external
     }
 
     /// The stream that stands for this one in records of use; none for the default stream.

@@ -37,7 +37,7 @@ impl<'s> StreamMemory<'s> {
             Address::NULL
         } else {
             // SAFETY: the stream is live.
-            unsafe { context.device().allocate_scratch(stream, bytes)? }
+            context.making_room(|| unsafe { context.device().allocate_scratch(stream, bytes) })?
         };
         context.count_allocation(bytes);
         Ok(Self { context: Arc::clone(context), stream, _live: on, address, bytes })

@@ -247,6 +247,78 @@ fn a_stream_is_not_past_its_work_because_the_session_ends() {
     assert!(trace.iter().any(|line| line.starts_with("destroy_stream")), "{trace:?}");
 }
 
+/// A handle may be that of another stream by now, or of another thread's.
+#[test]
+fn an_access_in_an_external_stream_comes_after_what_its_handle_was_told_before() {
+    let (device, context, plan) = start();
+    let a = memory(&context);
+    // SAFETY: the null device has no streams at all.
+    let wrap = |handle| StreamHandle::wrap(&context, unsafe { ExternalStream::new(handle) }).unwrap();
+    let live = wrap(77).live().unwrap();
+    device.take_trace();
+    launch(&plan, Some(&live), &a);
+    let follower = orders(&device.take_trace()).last().unwrap().1;
+    a.write(HostQueue { stream: Some(&live), cancel: &NEVER }, 0, &[0; 40]).unwrap();
+    let trace = device.take_trace();
+    assert!(orders(&trace).contains(&(follower, 77)), "{trace:?}");
+}
+
+/// A stream that was told a part of a copy uses the memory.
+#[test]
+fn a_copy_that_fails_leaves_its_stream_in_the_record() {
+    for verb in ["fill", "copy_to_device", "copy", "copy_to_host"] {
+        let (device, context, _plan) = start();
+        let (a, b, one) = (memory(&context), memory(&context), stream(&context));
+        let live = one.live().unwrap();
+        let queue = HostQueue { stream: Some(&live), cancel: &NEVER };
+        device.fail_next(verb);
+        let told = match verb {
+            "fill" => a.fill(queue, &[1]),
+            "copy_to_device" => a.write(queue, 0, &[0; 40]),
+            "copy" => b.copy_from(queue, &a),
+            _ => a.read(queue, 0, &mut [0; 40]),
+        };
+        assert!(told.is_err() && a.is_used_by_streams(), "{verb}");
+        assert_eq!(b.is_used_by_streams(), verb == "copy");
+    }
+}
+
+#[test]
+fn memory_whose_zeros_nobody_comes_after_goes_back_in_their_order() {
+    let (device, context, _plan) = start();
+    let _one = stream(&context);
+    drop(memory(&context));
+    device.take_trace();
+    device.fail_next("wait_event");
+    Memory::allocate(&context, 40).unwrap_err();
+    let trace = device.take_trace();
+    let births = trace.iter().find_map(|line| line.strip_prefix("allocate 40 on ")).unwrap();
+    assert!(trace.contains(&format!("free 40 on {births}")), "{trace:?}");
+}
+
+#[test]
+fn who_finds_no_memory_waits_for_what_is_on_its_way_back() {
+    let (device, context, plan) = start();
+    let one = stream(&context);
+    for (verb, on_its_way) in [("allocate", 24), ("allocate_scratch", 48)] {
+        let used = Memory::allocate(&context, on_its_way).unwrap();
+        let live = one.live().unwrap();
+        device.set_busy(live.stream(), true);
+        used.after_launch(&live);
+        drop(used);
+        let free = format!("free {on_its_way} ");
+        let freed = |device: &NullDevice| device.take_trace().iter().any(|line| line.starts_with(&free));
+        assert!(!freed(&device));
+        device.run_out_next(verb);
+        let a = memory(&context);
+        if verb == "allocate_scratch" {
+            launch(&plan, None, &a);
+        }
+        assert!(freed(&device), "{verb}");
+        device.set_busy(live.stream(), false);
+    }
+}
+
 /// A host write that a busy default stream was told before its launches is waited for by a mark, not by the stream's end.
 #[test]
 fn a_launch_comes_after_a_write_of_the_host_and_not_after_later_launches() {

@@ -419,13 +419,15 @@ unsafe impl Device for CudaDevice {
     unsafe fn destroy_stream(&self, stream: Stream) {
         if let Ok(table) = self.enter() {
             // SAFETY: the caller keeps the verb's contract.
-            unsafe {
-                (table.stream_synchronise)(handle(stream.0));
-                (table.stream_destroy)(handle(stream.0));
-            }
+            unsafe { (table.stream_synchronise)(handle(stream.0)) };
         }
+        // As soon as the stream is destroyed its handle may be another's.
         self.staging.forget_stream(stream.0);
         self.forget_pace(stream);
+        if let Ok(table) = self.enter() {
+            // SAFETY: as above.
+            unsafe { (table.stream_destroy)(handle(stream.0)) };
+        }
     }
 
     fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {

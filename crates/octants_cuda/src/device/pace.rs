@@ -76,7 +76,7 @@ impl CudaDevice {
         Ok(pace)
     }
 
-    /// The stream was destroyed.
+    /// The stream is past everything, and about to be destroyed.
     pub(super) fn forget_pace(&self, stream: Stream) {
         let forgotten = {
             let mut streams = self.paces.streams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 //! **Bytes of the elements are written, and no others**: what lies between them may be another field's, which another thread or stream writes meanwhile.
 //! So the elements go to the device side by side, and from there to their places, by as few verbs as say it: each takes two loops.
 
-use octants_hal::{Device, Rows};
+use octants_hal::{Device, Rows, Stream};
 
 use super::loops::Pointers;
 use super::{Direction, Strided, copy};
@@ -145,8 +145,21 @@ impl Memory {
             &own
         };
         let stream = self.begin_access(queue)?.stream;
-        let jobs = packed.jobs(MAX_BYTES);
-        let mut rest = &jobs[..];
+        let told = self.send(queue, stream, &packed.jobs(MAX_BYTES), bytes);
+        drop(own);
+        self.end_write(queue, told)
+    }
+
+    /// Tells the stream of an access to write packed bytes to where they belong.
+    fn send(
+        &self,
+        queue: HostQueue<'_>,
+        stream: Stream,
+        jobs: &[Job],
+        bytes: &[u8],
+    ) -> Result<(), MemoryError> {
+        let device = self.context().device();
+        let mut rest = jobs;
         while let Some(first) = rest.first() {
             let begin = first.packed;
             let fits = |job: &&Job| job.packed + job.bytes() <= begin + MAX_BYTES;
@@ -165,8 +178,7 @@ impl Memory {
             }
             rest = later;
         }
-        drop(own);
-        self.end_write(queue)
+        Ok(())
     }
 
     /// Elements that reach into each other: the one that is written last is seen.
