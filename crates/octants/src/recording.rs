@@ -171,7 +171,9 @@ impl Recorder {
         noted?;
         let mut bytes = vec![0; count * 8];
         let queue = HostQueue { stream: on, cancel };
-        memory.read(queue, 0, &mut bytes).map_err(|error| Error::of_memory(error, "gradient"))?;
+        // A copy to the host waits until it is over, whatever is cancelled.
+        let read = memory.wait(queue).and_then(|()| memory.read(queue, 0, &mut bytes));
+        read.map_err(|error| Error::of_memory(error, "gradient"))?;
         let words = bytes.chunks_exact(8);
         Ok(words.map(|word| i64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
     }
