@@ -828,6 +828,29 @@ fn chunks_of_copies_that_fail_are_used_again_when_they_are_free() {
     assert!(log[at..].iter().any(|call| call == "stream_synchronise"));
 }
 
+/// As soon as a stream is destroyed another one may have its handle.
+#[test]
+fn what_is_kept_of_a_stream_is_forgotten_before_its_handle_is_free() {
+    let ((), log) = with_fake(nothing, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
+            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
+            let function = device.function(module, "t").unwrap();
+            let range = device.reserve_range(1 << 20).unwrap();
+            let stream = device.create_stream(StreamPriority::Normal).unwrap();
+            launch_on(&device, function, Domain::Once, stream);
+            device.destroy_stream(stream);
+            device.free(device.default_stream(), range, 1 << 20);
+            device.unload_module(module);
+        }
+    });
+    let at = |name: &str| log.iter().position(|call| call == name).unwrap();
+    let destroyed = at("stream_destroy");
+    assert_eq!(&log[destroyed - 3..destroyed], ["stream_synchronise", "event_destroy", "event_destroy"]);
+}
+
 #[test]
 fn priorities_are_the_ends_of_the_drivers_range() {
     use StreamPriority::{High, Low, Normal};

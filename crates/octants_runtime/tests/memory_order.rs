@@ -261,6 +261,7 @@ fn an_access_in_an_external_stream_comes_after_what_its_handle_was_told_before()
     a.write(HostQueue { stream: Some(&live), cancel: &NEVER }, 0, &[0; 40]).unwrap();
     let trace = device.take_trace();
     assert!(orders(&trace).contains(&(follower, 77)), "{trace:?}");
+    assert!(wrap(1).live().unwrap().is_default(), "CUDA's other name of it");
 }
 
 /// A stream that was told a part of a copy uses the memory.
