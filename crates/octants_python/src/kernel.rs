@@ -38,6 +38,12 @@ mod times;
 use recording::RecordUse;
 pub use recording::{Record, Sinks, TapeChecks};
 
+/// How many pieces of code are kept for the same arguments where Python evaluated something else for each. Chosen, not measured.
+const MAX_EVALUATING: usize = 64;
+
+/// How often code is made for arguments that it does not fit a moment later. Chosen, not measured.
+const MAX_ATTEMPTS: usize = 4;
+
 #[pyclass(frozen, module = "octants", dict, weakref)]
 pub struct Kernel {
     pub function: Traced<PyFunction>,
@@ -107,18 +113,41 @@ impl Kernel {
         let Some(first) = list.first().cloned() else { return Ok(None) };
         let count = list.len();
         drop(list);
-        if first.epoch == epoch && self.fits(py, &first, arguments, launch)? {
-            return Ok(Some(first));
+        let mut evaluating = 0;
+        if first.epoch == epoch {
+            match self.fit(py, &first, arguments, launch, true)? {
+                Fit::Fits => return Ok(Some(first)),
+                Fit::Evaluates => evaluating += 1,
+                Fit::Differs | Fit::Unwritable(..) => {}
+            }
         }
+        let mut old = Vec::new();
         for position in 1..count {
             let Some(one) = self.specialisations(what).get(position).cloned() else { break };
-            if one.epoch == epoch && self.fits(py, &one, arguments, launch)? {
-                let mut list = self.specialisations(what);
-                if let Some(position) = list.iter().position(|other| Arc::ptr_eq(other, &one)) {
-                    list[..=position].rotate_right(1);
-                }
-                return Ok(Some(one));
+            if one.epoch != epoch {
+                continue;
             }
+            match self.fit(py, &one, arguments, launch, true)? {
+                Fit::Fits => {
+                    let mut list = self.specialisations(what);
+                    if let Some(position) = list.iter().position(|other| Arc::ptr_eq(other, &one)) {
+                        list[..=position].rotate_right(1);
+                    }
+                    return Ok(Some(one));
+                }
+                Fit::Evaluates => {
+                    evaluating += 1;
+                    if evaluating >= MAX_EVALUATING {
+                        old.push(one);
+                    }
+                }
+                Fit::Differs | Fit::Unwritable(..) => {}
+            }
+        }
+        if !old.is_empty() {
+            let is_old = |one: &Arc<_>| old.iter().any(|old| Arc::ptr_eq(old, one));
+            let dropped: Vec<_> = self.specialisations(what).extract_if(.., |one| is_old(one)).collect();
+            drop(dropped);
         }
         Ok(None)
     }
@@ -135,12 +164,30 @@ impl Kernel {
         if let Some(found) = self.find(py, self.runtime.get().epoch(), what, arguments, launch)? {
             return Ok(found);
         }
-        let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
-        if self.fits(py, &made, arguments, launch)? {
-            Ok(made)
-        } else {
-            Err(self.misfit(py, &made, arguments)?)
+        self.make(py, what, arguments, launch)
+    }
+
+    /// Makes the code for these arguments, and writes the block. What Python evaluated for it is that of this launch, and is not evaluated again: a function
+    /// may count its calls.
+    #[cold]
+    fn make<'py>(
+        &self,
+        py: Python<'py>,
+        what: What,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &mut LaunchArguments<'py>,
+    ) -> PyResult<Arc<Specialisation>> {
+        for attempt in 1.. {
+            let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
+            if self.fit(py, &made, arguments, launch, false)? == Fit::Fits {
+                return Ok(made);
+            }
+            // Another thread may have changed a member meanwhile.
+            if attempt == MAX_ATTEMPTS {
+                return Err(self.misfit(py, &made, arguments)?);
+            }
         }
+        unreachable!("the last attempt ends")
     }
 
     fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
@@ -155,17 +202,18 @@ impl Kernel {
         list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fits<'py>(
+    /// Whether code is for these arguments, with the block of arguments written; with `again`, also for what Python evaluates by now.
+    fn fit<'py>(
         &self,
         py: Python<'py>,
         one: &Specialisation,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
-    ) -> PyResult<bool> {
-        match one.bind(py, arguments, launch)? {
-            Fit::Fits => Ok(true),
-            Fit::Differs => Ok(false),
+        again: bool,
+    ) -> PyResult<Fit> {
+        match one.bind(py, arguments, launch, again)? {
             Fit::Unwritable(input, why) => Err(self.unwritable(arguments, input, why)),
+            fit => Ok(fit),
         }
     }
 
@@ -681,15 +729,12 @@ impl Kernel {
             let backward = record.map(|record| record.get().backward());
             let what = What::Derivative(DerivativeKind::Reverse);
             let code = match backward {
-                Some(code) => Arc::clone(code),
-                None => match self.find(py, self.runtime.get().epoch(), what, arguments, &mut launch)? {
-                    Some(code) => code,
-                    None => self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?,
-                },
+                Some(code) if self.fit(py, code, arguments, &mut launch, false)? == Fit::Fits => {
+                    Arc::clone(code)
+                }
+                Some(code) => return Err(self.misfit(py, code, arguments)?),
+                None => self.find_or_make(py, what, arguments, &mut launch)?,
             };
-            if !self.fits(py, &code, arguments, &mut launch)? {
-                return Err(self.misfit(py, &code, arguments)?);
-            }
             write_log::needed_values(&code, &launch)
         })
     }

@@ -316,7 +316,7 @@ fn number_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 }
 
 /// The function behind a method, and the object that it is bound to.
-fn bound<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+pub fn bound<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let py = object.py();
     if let Ok(func) = object.cast::<Func>() {
         let func = func.get();

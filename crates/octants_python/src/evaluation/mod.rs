@@ -8,6 +8,8 @@
 //! A function that was given values of the kernel asked the compiler for operations on them. These are repeated, too: it must ask for the same ones in the
 //! same order (`replay`).
 
+mod containers;
+mod enums;
 mod purity;
 mod record;
 mod replay;
@@ -16,6 +18,7 @@ use octants::front::ExprId;
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::ir::Scalar;
 use pyo3::basic::CompareOp as Rich;
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -24,7 +27,7 @@ pub use purity::{is_pure_module, is_unsteady};
 pub use record::{Recorder, is_part_of_text};
 use replay::{Replay, Step};
 
-use crate::template::TemplateKey;
+use crate::template::{self, TemplateKey};
 use crate::{expr, numpy, tensor};
 
 /// Arrays of the host's are compared by their bytes up to this size; reads of longer ones are repeated one by one. Comparing 1 MiB takes some 30 µs.
@@ -73,6 +76,8 @@ enum Seen {
     /// A tuple or list, and what is in it.
     Sequence(Py<PyAny>, Vec<Seen>),
     Mapping(Py<PyAny>, Vec<(TemplateKey, Seen)>),
+    /// A method of a new object: its function, and the object's class.
+    Method(TemplateKey, Py<PyAny>),
     /// A new function: its code, its defaults and what it closes over.
     Function(TemplateKey, Box<Seen>, Vec<Seen>),
     /// Nothing of it matters.
@@ -90,49 +95,28 @@ struct Evaluation {
 impl Evaluation {
     /// What it gives now, if that is what the code is for.
     #[inline]
-    fn again<'py>(&self, py: Python<'py>, results: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+    fn again<'py>(
+        &self,
+        py: Python<'py>,
+        results: &[Bound<'py, PyAny>],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         // Nothing runs then.
         if let (Operation::Look, [operand]) = (&self.operation, &*self.operands) {
-            return operand.find(py, results).filter(|object| self.seen.matches(object));
+            return Ok(operand.find(py, results).filter(|object| self.seen.matches(object)));
         }
         let mut operands = Vec::with_capacity(self.operands.len());
         for operand in &self.operands {
-            operands.push(operand.find(py, results)?);
+            let Some(operand) = operand.find(py, results) else { return Ok(None) };
+            operands.push(operand);
         }
         let mut replay = Replay::new(py, &self.steps);
         let result = expr::tracing(&mut replay, || self.operation.run(py, &operands));
         let is_done = replay.is_done();
-        result.ok().filter(|result| is_done && self.seen.matches(result))
-    }
-
-    /// What is evaluated, for a message.
-    fn describe(&self, py: Python<'_>) -> String {
-        match &self.operation {
-            Operation::Call(_) => {
-                let function = self.operands.first().and_then(|function| function.find(py, &[]));
-                let name = function.and_then(|function| {
-                    let name = function.getattr_opt("__qualname__").ok()?;
-                    name?.extract::<String>().ok()
-                });
-                name.map_or_else(|| "what a call gives".to_owned(), |name| format!("what `{name}()` gives"))
-            }
-            Operation::CallMethod(name, _) => format!("what a call of the method `{}` gives", name.bind(py)),
-            Operation::Attribute(name) => format!("the attribute `{}`", name.bind(py)),
-            Operation::Item => "an item of a container".to_owned(),
-            Operation::Look => {
-                let object = self.operands.first().and_then(|object| object.find(py, &[]));
-                let class = object.and_then(|object| object.get_type().name().ok());
-                class.map_or_else(|| "an object".to_owned(), |class| format!("what a {class} holds"))
-            }
-            Operation::Iterate => "what a loop runs over".to_owned(),
-            Operation::Binary(_)
-            | Operation::Unary(_)
-            | Operation::Compare(_)
-            | Operation::Truth
-            | Operation::Format(_)
-            | Operation::Tuple
-            | Operation::List
-            | Operation::Dict => "what an expression gives".to_owned(),
+        match result {
+            Ok(result) => Ok(Some(result).filter(|result| is_done && self.seen.matches(result))),
+            // The user's wish to end is no answer.
+            Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
+            Err(_) => Ok(None),
         }
     }
 }
@@ -169,34 +153,18 @@ impl Evaluations {
     }
 
     /// Evaluates everything again; whether all of it is what the code is for.
-    pub fn hold(&self, py: Python<'_>) -> bool {
-        self.functions_hold(py) && self.differing(py).is_none()
-    }
-
-    fn functions_hold(&self, py: Python<'_>) -> bool {
-        self.functions.is_empty() || self.names_hold(py).unwrap_or(false)
-    }
-
-    /// As [`Self::hold`]: what is not what the code is for, as the user would name it; nothing if everything is.
-    #[cold]
-    pub fn first_that_differs(&self, py: Python<'_>) -> Option<String> {
-        if !self.functions_hold(py) {
-            return Some("a name that a function called while compiling reads".to_owned());
+    pub fn hold(&self, py: Python<'_>) -> PyResult<bool> {
+        if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
+            return Ok(false);
         }
-        let number = self.differing(py)?;
-        Some(self.evaluations[number].describe(py))
-    }
-
-    /// Evaluates everything again, up to the first that does not give what the code is for.
-    fn differing(&self, py: Python<'_>) -> Option<usize> {
         let mut results = Vec::with_capacity(self.evaluations.len());
-        for (number, evaluation) in self.evaluations.iter().enumerate() {
-            match evaluation.again(py, &results) {
+        for evaluation in &self.evaluations {
+            match evaluation.again(py, &results)? {
                 Some(result) => results.push(result),
-                None => return Some(number),
+                None => return Ok(false),
             }
         }
-        None
+        Ok(true)
     }
 
     /// Whether functions that are not run again are the same, and read the same.
@@ -356,6 +324,8 @@ impl Seen {
                             })
                     })
             }
+            Self::Method(function, class) => template::bound(object)
+                .is_some_and(|(now, of)| function.matches(&now) && of.get_type().as_any().is(class)),
             Self::Function(code, defaults, cells) => record::function_parts(object).is_some_and(|now| {
                 code.matches(&now.code)
                     && defaults.matches(&now.defaults)
@@ -375,7 +345,7 @@ impl Seen {
             Self::Mapping(_, pairs) => {
                 pairs.iter().all(|(key, seen)| key.is_by_value() && seen.is_by_value())
             }
-            Self::Type(_) | Self::Function(..) | Self::Anything => false,
+            Self::Type(_) | Self::Method(..) | Self::Function(..) | Self::Anything => false,
         }
     }
 }

@@ -6,7 +6,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 
-use crate::template;
+use super::record::{has_no_attributes, is_own_handle, is_steady_value};
+use crate::{numpy, template};
 
 /// Builtins that read or change more than they are given, and those that are asked what an object of the user's holds.
 const IMPURE_BUILTINS: &[&str] = &[
@@ -69,6 +70,9 @@ const MUTATING: &[&str] = &[
     "update",
 ];
 
+/// Functions of numpy's that read more than they are given.
+const READING: &[&str] = &["fromfile", "genfromtxt", "load", "loadtxt", "memmap"];
+
 /// How deep functions may call each other. Chosen, not measured.
 const MAX_DEPTH: usize = 8;
 
@@ -124,7 +128,27 @@ fn is_of_clock(receiver: &Bound<'_, PyAny>, name: &str) -> bool {
         && matches!(name, "now" | "today" | "utcnow")
 }
 
+/// A function or a class of ours.
+pub fn is_own(callee: &Bound<'_, PyAny>) -> bool {
+    module_of(callee).is_some_and(|module| module.split('.').next() == Some("octants"))
+}
+
+/// Python's `next`.
+pub fn is_next(callee: &Bound<'_, PyAny>) -> bool {
+    callee
+        .py()
+        .import("builtins")
+        .and_then(|builtins| builtins.getattr("next"))
+        .is_ok_and(|next| next.is(callee))
+}
+
 pub fn of<'py>(callee: &Bound<'py, PyAny>) -> Purity<'py> {
+    let is_reading = |name: Bound<'_, PyString>| READING.iter().any(|&reading| name == reading);
+    if module_of(callee).is_some_and(|module| module.starts_with("numpy"))
+        && callee.getattr("__name__").is_ok_and(|name| name.cast_into().is_ok_and(is_reading))
+    {
+        return Purity::Impure;
+    }
     if is_unsteady(callee) {
         // It is frozen, and the user was told.
         return Purity::Pure;
@@ -194,10 +218,9 @@ impl<'py> Reads<'py> {
         if self.functions.iter().any(|known| known.is(function)) {
             return Ok(true);
         }
-        let is_plain = |value: &Bound<'_, PyAny>| value.is_none() || template::is_value(value);
         let defaults = function.getattr("__defaults__")?;
         let has_plain_defaults = match defaults.cast::<PyTuple>() {
-            Ok(defaults) => defaults.iter().all(|value| is_plain(&value)),
+            Ok(defaults) => defaults.iter().all(|value| is_steady_value(&value)),
             Err(_) => true,
         };
         if depth == 0
@@ -239,10 +262,10 @@ impl<'py> Reads<'py> {
                         }
                     }
                 }
-                // `numpy.random`, and objects that are asked for what Python keeps of them.
+                // `numpy.random`, files, and objects that are asked for what Python keeps of them.
                 "LOAD_ATTR" | "LOAD_METHOD" => {
                     let name: String = instruction.getattr("argval")?.extract()?;
-                    name != "random" && !name.starts_with("__")
+                    name != "random" && !name.starts_with("__") && !READING.contains(&&*name)
                 }
                 "LOAD_CONST" | "RETURN_CONST" => {
                     let value = instruction.getattr("argval")?;
@@ -259,19 +282,20 @@ impl<'py> Reads<'py> {
 
     /// Whether what a name stands for gives the same whenever it is used.
     fn is_steady(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<bool> {
-        if value.is_none() || template::is_value(value) {
+        if is_steady_value(value) {
             return Ok(true);
         }
-        if let Ok(items) = value.cast_exact::<PyTuple>() {
-            return Ok(items.iter().all(|item| template::is_value(&item)));
+        let is_value = template::is_value(value) || value.is_exact_instance_of::<PyTuple>();
+        if is_value || numpy::View::of(value).is_some() {
+            return Ok(false);
         }
         if let Ok(module) = value.cast::<PyModule>() {
             return Ok(is_pure_module(&module.name()?.to_string()));
         }
         match of(value) {
             _ if is_unsteady(value) => Ok(false),
-            Purity::Pure => Ok(true),
-            Purity::Unknown(function) => self.collect(&function, depth - 1),
+            Purity::Pure => Ok(!is_own_handle(value) || has_no_attributes(value)),
+            Purity::Unknown(function) => Ok(has_no_attributes(value) && self.collect(&function, depth - 1)?),
             Purity::Method(_) | Purity::Impure => Ok(false),
         }
     }

@@ -7,9 +7,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyModule, PySlice, PyString, PyTuple, PyType};
 
+use super::containers::{consumes, is_container, is_len, is_small};
 use super::purity::{self, Purity, Reads};
 use super::replay::{Noting, Step};
-use super::{Evaluation, Evaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation, PureFunction, Seen};
+use super::{
+    Evaluation, Evaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation, PureFunction, Seen, enums,
+};
 use crate::expr::{self, Expr};
 use crate::func::Func;
 use crate::host::memo::Memo;
@@ -21,18 +24,20 @@ type Object<'py> = Bound<'py, PyAny>;
 /// How deep a result is looked into for new objects. Chosen, not measured.
 const MAX_RESULT_DEPTH: usize = 8;
 
-/// Containers with more items are not compared as a whole: reads of them are repeated. Chosen, not measured.
-const MAX_COMPARED_ITEMS: usize = 1 << 12;
+/// In longer sequences nobody looks whether a new object is there twice. Chosen, not measured.
+const MAX_COUNTED: usize = 32;
 
 #[derive(Default)]
 pub struct Recorder<'py> {
     entries: RefCell<Vec<Entry<'py>>>,
     /// The entry whose result an object is.
     results: Memo<'py, usize>,
-    /// Objects whose contents are compared at each launch, here or by a dependency.
-    guarded: Memo<'py, ()>,
+    /// Objects whose contents are compared at each launch, here or by a dependency; whether by value, down to the last item.
+    guarded: Memo<'py, bool>,
     /// Objects that an evaluation made: the next one makes others.
     fresh: Memo<'py, ()>,
+    /// What was taken from iterators, which give it once: code stays with it.
+    taken: Memo<'py, ()>,
     /// What is known of functions of the user's: whether they are run again.
     purity: Memo<'py, bool>,
     reads: RefCell<Vec<Reads<'py>>>,
@@ -51,6 +56,8 @@ struct Entry<'py> {
 
 enum Place<'py> {
     Object(Object<'py>),
+    /// What an iterator gave. Nobody else may have it.
+    Taken(Object<'py>),
     Result(usize),
     Expr(ExprId),
 }
@@ -67,9 +74,15 @@ impl<'py> Recorder<'py> {
             return Err(crate::errors::bug("an operation without operands"));
         };
         let py = first.py();
+        if consumes(&operation, operands, |object| self.results.get(object).is_some()) {
+            let result = expr::tracing(tracer, || operation.run(py, operands))?;
+            self.take(&operation, &result);
+            return Ok(result);
+        }
         if self.follows(&operation, operands) {
             let result = expr::tracing(tracer, || operation.run(py, operands))?;
             if !is_plain(&result) && is_unshared(&result, 1) {
+                self.fresh_function(&result);
                 self.add(operation, operands, Vec::new(), Seen::Anything, &result, (false, true));
             }
             return Ok(result);
@@ -79,6 +92,9 @@ impl<'py> Recorder<'py> {
         let Noting { steps, is_lost, .. } = noting;
         let seen = if is_lost { Seen::Anything } else { self.seen(&result, 1, MAX_RESULT_DEPTH)? };
         let is_lasting = seen.is_by_value();
+        if matches!(seen, Seen::Function(..)) {
+            self.fresh_function(&result);
+        }
         // What it was given may be another one now.
         for operand in operands {
             if let Some(at) = self.results.get(operand) {
@@ -113,30 +129,48 @@ impl<'py> Recorder<'py> {
 
     /// Somebody else compares what an object holds at each launch.
     pub fn guard(&self, object: &Object<'py>) {
-        self.guarded.set(object, ());
+        self.guarded.set(object, content(object).is_some_and(|seen| seen.is_by_value()));
     }
 
     /// What an object holds is part of the code.
     pub fn observe(&self, object: &Object<'py>) {
-        self.is_observed(object);
+        self.observed(object);
     }
 
-    /// Whether what an object holds is compared at each launch, or can be from now on.
-    fn is_observed(&self, object: &Object<'py>) -> bool {
-        if self.guarded.get(object).is_some() {
-            return true;
+    /// Notes what was taken from an iterator: a launch cannot take it again.
+    fn take(&self, operation: &Operation, result: &Object<'py>) {
+        self.taken.set(result, ());
+        if let (Operation::Iterate, Ok(items)) = (operation, result.cast::<PyList>()) {
+            for item in items {
+                self.taken.set(&item, ());
+            }
+        }
+    }
+
+    /// Notes a function that was made just now: a launch makes another one.
+    fn fresh_function(&self, object: &Object<'py>) {
+        if function_parts(object).is_some() {
+            self.fresh.set(object, ());
+        }
+    }
+
+    /// Whether what an object holds is compared at each launch, or can be from now on, and then whether all of it is compared by value.
+    fn observed(&self, object: &Object<'py>) -> Option<bool> {
+        if let Some(by_value) = self.guarded.get(object) {
+            return Some(by_value);
         }
         if self.results.get(object).is_some() {
-            return false;
+            return None;
         }
-        let Some(seen) = content(object) else { return false };
-        self.guarded.set(object, ());
+        let seen = content(object)?;
+        let by_value = seen.is_by_value();
+        self.guarded.set(object, by_value);
         let operands = vec![Place::Object(object.clone())];
         let (is_checked, is_lasting) = (true, Cell::new(true));
         let entry =
             Entry { operation: Operation::Look, operands, steps: Vec::new(), seen, is_checked, is_lasting };
         self.entries.borrow_mut().push(entry);
-        true
+        Some(by_value)
     }
 
     fn add(
@@ -151,7 +185,8 @@ impl<'py> Recorder<'py> {
         let operands = operands.iter().map(|operand| self.place(operand)).collect();
         let entry = Entry { operation, operands, steps, seen, is_checked, is_lasting: Cell::new(is_lasting) };
         let mut entries = self.entries.borrow_mut();
-        if !is_plain(result) && !is_definition(result) {
+        let is_known = is_definition(result) && self.fresh.get(result).is_none();
+        if !is_plain(result) && !is_known {
             self.results.set(result, entries.len());
         }
         entries.push(entry);
@@ -163,6 +198,7 @@ impl<'py> Recorder<'py> {
         }
         match self.results.get(object) {
             Some(at) => Place::Result(at),
+            None if self.taken.get(object).is_some() => Place::Taken(object.clone()),
             None => Place::Object(object.clone()),
         }
     }
@@ -171,15 +207,37 @@ impl<'py> Recorder<'py> {
     fn follows(&self, operation: &Operation, operands: &[Object<'py>]) -> bool {
         let all = |operands: &[Object<'py>]| operands.iter().all(|operand| self.is_lasting(operand));
         match (operation, operands) {
+            (Operation::Call(_), [callee, container]) if is_len(callee) && is_container(container) => {
+                self.is_compared(container)
+            }
             (Operation::Call(_), [callee, given @ ..]) => match purity::of(callee) {
                 _ if is_print(callee) => true,
+                // They ask nothing of a field that the user has put there.
+                Purity::Pure if purity::is_own(callee) => {
+                    given.iter().all(|given| is_own_handle(given) || self.is_lasting(given))
+                }
                 Purity::Pure => all(given),
                 Purity::Method(receiver) => self.is_lasting(&receiver) && all(given),
+                Purity::Unknown(_) if self.results.get(callee).is_some() => false,
                 Purity::Unknown(function) => all(given) && self.is_pure(&function),
                 Purity::Impure => false,
             },
-            (Operation::Attribute(_), [object]) if is_definition(object) => {
-                is_known_module(object) || is_fixed_class(object)
+            (Operation::Attribute(name), [object]) if is_definition(object) => {
+                is_known_module(object)
+                    || is_fixed_class(object)
+                    || enums::is_name_of_member(object, name.bind(object.py()))
+            }
+            (Operation::Attribute(name), [object]) if enums::is_member(object) => {
+                enums::is_fixed_attribute(object, name.bind(object.py()))
+            }
+            (Operation::Compare(op), [_, _]) if operands.iter().any(enums::is_member) => operands
+                .iter()
+                .all(|operand| enums::compares_by_identity(operand, *op) || self.is_lasting(operand)),
+            // What is in a container follows from the container, whatever its items hold.
+            (Operation::Item | Operation::Iterate | Operation::Truth, [container, given @ ..])
+                if is_container(container) =>
+            {
+                self.is_compared(container) && all(given)
             }
             (_, operands) => all(operands),
         }
@@ -198,24 +256,42 @@ impl<'py> Recorder<'py> {
 
     /// Whether an object is, and holds, the same at every launch with this code, and its operators are Python's, numpy's or ours.
     fn is_lasting(&self, object: &Object<'py>) -> bool {
-        if let Ok(function) = object.cast::<PyFunction>() {
-            return matches!(purity::of(object), Purity::Pure) || self.is_pure(function);
-        }
-        if is_plain(object) || object.is_instance_of::<Expr>() || is_definition(object) {
+        if object.is_instance_of::<Expr>() {
             return true;
         }
         if let Some(at) = self.results.get(object) {
             return self.entries.borrow()[at].is_lasting.get();
         }
+        if let Ok(function) = object.cast::<PyFunction>() {
+            return matches!(purity::of(object), Purity::Pure)
+                || has_no_attributes(object) && self.is_pure(function);
+        }
+        if is_definition(object) {
+            return is_fixed_definition(object);
+        }
         if let Ok(items) = object.cast_exact::<PyTuple>() {
             return items.iter().all(|item| self.is_lasting(&item));
+        }
+        if enums::is_member(object) {
+            return enums::is_simple_member(object);
+        }
+        if is_plain(object) {
+            return true;
         }
         if let Ok(slice) = object.cast::<PySlice>() {
             return ["start", "stop", "step"]
                 .iter()
                 .all(|&part| slice.getattr(part).is_ok_and(|part| self.is_lasting(&part)));
         }
-        is_own_handle(object) || self.is_observed(object)
+        is_own_handle(object) && has_no_attributes(object) || self.observed(object) == Some(true)
+    }
+
+    /// Whether a container of Python's own has the same items at every launch with this code. These may hold something else.
+    fn is_compared(&self, container: &Object<'py>) -> bool {
+        match self.results.get(container) {
+            Some(at) => self.entries.borrow()[at].is_lasting.get(),
+            None => container.is_exact_instance_of::<PyTuple>() || self.observed(container).is_some(),
+        }
     }
 
     /// What a result is to a launch. `references` is how many there are to it that do not count.
@@ -227,10 +303,15 @@ impl<'py> Recorder<'py> {
             return Ok(Seen::Key(TemplateKey::of(object)?));
         }
         let class = || object.get_type().into_any().unbind();
-        if depth > 0 {
+        let is_small = is_small(object);
+        if depth > 0 && is_small {
             if object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>() {
                 let count = object.len()?;
-                let items = (0..count).map(|at| self.seen(&object.get_item(at)?, 2, depth - 1));
+                let items = (0..count).map(|at| {
+                    let item = object.get_item(at)?;
+                    let references = 1 + appearances(object, &item)?;
+                    self.seen(&item, references, depth - 1)
+                });
                 return Ok(Seen::Sequence(class(), items.collect::<PyResult<_>>()?));
             }
             if let Ok(pairs) = object.cast_exact::<PyDict>() {
@@ -245,7 +326,8 @@ impl<'py> Recorder<'py> {
         }
         let is_fresh = self.fresh.get(object).is_some() || is_unshared(object, references);
         if !is_fresh || is_definition(object) && function_parts(object).is_none() {
-            return Ok(Seen::Key(TemplateKey::of(object)?));
+            let key = if is_small { TemplateKey::of(object)? } else { TemplateKey::identity(object) };
+            return Ok(Seen::Key(key));
         }
         if let Some(parts) = function_parts(object) {
             let cells = parts.cells.iter().map(|cell| self.seen(cell, 3, depth.saturating_sub(1)));
@@ -255,16 +337,21 @@ impl<'py> Recorder<'py> {
                 cells.collect::<PyResult<_>>()?,
             ));
         }
-        if let key @ TemplateKey::Bound(..) = TemplateKey::of(object)? {
-            return Ok(Seen::Key(key));
+        if let Some((function, receiver)) = template::bound(object) {
+            // That of a new object has another receiver each time.
+            return Ok(if self.fresh.get(&receiver).is_some() {
+                Seen::Method(TemplateKey::identity(&function), receiver.get_type().into_any().unbind())
+            } else {
+                Seen::Key(TemplateKey::of(object)?)
+            });
         }
         self.fresh.set(object, ());
         Ok(Seen::Type(class()))
     }
 
-    /// Whether an evaluation made an object: no other launch finds the same one.
+    /// Whether an evaluation made an object, or took it from an iterator: no other launch finds the same one.
     pub fn is_fresh(&self, object: &Object<'py>) -> bool {
-        self.fresh.get(object).is_some()
+        self.fresh.get(object).is_some() || self.taken.get(object).is_some()
     }
 
     /// What a launch has to do again.
@@ -280,6 +367,7 @@ impl<'py> Recorder<'py> {
             numbers[at] = evaluations.len();
             let operands = entry.operands.into_iter().map(|place| match place {
                 Place::Object(object) => Operand::Object(held(&object)),
+                Place::Taken(object) => Operand::Object(TemplateKey::Kept(object.unbind())),
                 Place::Result(at) => Operand::Result(numbers[at]),
                 Place::Expr(id) => Operand::Expr(id),
             });
@@ -371,21 +459,18 @@ fn content(object: &Object<'_>) -> Option<Seen> {
             view.contiguous_bytes().filter(|(_, bytes)| bytes.len() <= MAX_COMPARED_BYTES)?;
         return Some(Seen::Array(scalar, view.shape().to_vec(), bytes.into()));
     }
-    let is_container = object.is_exact_instance_of::<PyList>()
-        || object.is_exact_instance_of::<PyDict>()
-        || object.is_exact_instance_of::<PyTuple>()
-        || template::is_collection(object);
-    if is_container && object.len().ok()? > MAX_COMPARED_ITEMS {
+    if !is_small(object) {
         return None;
     }
     let key = TemplateKey::of(object).ok()?;
-    let is_whole = is_container
+    let is_whole = is_container(object)
+        || template::is_collection(object)
         || matches!(key, TemplateKey::Matrix(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
     is_whole.then_some(Seen::Key(key))
 }
 
 /// A value that never changes, of a class of Python's, numpy's or ours: its operators are known. Members of enums are such, too.
-fn is_plain(object: &Object<'_>) -> bool {
+pub fn is_plain(object: &Object<'_>) -> bool {
     if object.is_none() {
         return true;
     }
@@ -395,6 +480,14 @@ fn is_plain(object: &Object<'_>) -> bool {
     let class = object.get_type();
     template::is_value(object) && template::is_known_class(class.as_any())
         || template::is_enum(class.as_any())
+}
+
+/// A value that never changes, nor what its operators and attributes give.
+pub fn is_steady_value(object: &Object<'_>) -> bool {
+    if let Ok(items) = object.cast_exact::<PyTuple>() {
+        return items.iter().all(|item| is_steady_value(&item));
+    }
+    if enums::is_member(object) { enums::is_simple_member(object) } else { is_plain(object) }
 }
 
 /// Part of a program's text: a module, a class, a function of Python's own.
@@ -413,7 +506,7 @@ pub fn is_part_of_text(object: &Object<'_>, attribute: &Object<'_>) -> bool {
 }
 
 /// A field, an array or a node of ours: what can be asked of it while compiling does not change.
-fn is_own_handle(object: &Object<'_>) -> bool {
+pub fn is_own_handle(object: &Object<'_>) -> bool {
     object.is_instance_of::<crate::field::Field>()
         || object.is_instance_of::<crate::ndarray::Ndarray>()
         || object.is_instance_of::<crate::tree::Node>()
@@ -426,10 +519,65 @@ fn is_known_module(object: &Object<'_>) -> bool {
     })
 }
 
-/// A class whose attributes nobody assigns: of an enum, of Python's own, of numpy's or ours.
+/// A definition that gives the same also to those who ask for its attributes, or call it.
+fn is_fixed_definition(object: &Object<'_>) -> bool {
+    if object.is_instance_of::<PyCFunction>() {
+        return !purity::is_unsteady(object) && matches!(purity::of(object), Purity::Pure);
+    }
+    is_known_module(object)
+        || is_fixed_class(object)
+        || object.is_instance_of::<Func>() && has_no_attributes(object)
+}
+
+/// What the package itself puts into fields, nodes and functions.
+const OWN_ATTRIBUTES: &[&str] = &[
+    "__doc__",
+    "__module__",
+    "__wrapped__",
+    "_builder",
+    "_companions",
+    "_declared",
+    "_dtypes",
+    "_element_shape",
+    "_entry_fields",
+    "_is_placed",
+    "_is_taken",
+    "_member_fields",
+    "_members",
+    "_needs",
+    "_offset",
+    "_placement",
+    "_snode",
+    "_tree",
+    "_used",
+    "_waiting",
+    "_whole_snode",
+];
+
+/// Likewise, under names that the user could take for a function.
+const OWN_PUBLIC_ATTRIBUTES: &[&str] = &["dtype", "name", "struct_type"];
+
+/// Whether the user has put nothing into an object.
+pub fn has_no_attributes(object: &Object<'_>) -> bool {
+    let is_own = |name: Object<'_>| {
+        name.extract::<String>().is_ok_and(|name| {
+            OWN_ATTRIBUTES.contains(&&*name)
+                || OWN_PUBLIC_ATTRIBUTES.contains(&&*name) && is_own_handle(object)
+        })
+    };
+    match object.getattr_opt("__dict__") {
+        Ok(Some(attributes)) => {
+            attributes.cast::<PyDict>().is_ok_and(|attributes| attributes.keys().iter().all(is_own))
+        }
+        Ok(None) => true,
+        Err(_) => false,
+    }
+}
+
+/// A class whose attributes nobody assigns: of Python's own, of numpy's or ours, or of an enum without methods.
 fn is_fixed_class(object: &Object<'_>) -> bool {
     object.cast::<PyType>().is_ok_and(|class| {
-        template::is_enum(object)
+        enums::is_simple(class)
             || class.module().is_ok_and(|module| {
                 let module = module.to_string();
                 module == "builtins" || purity::is_pure_module(&module)
@@ -449,6 +597,18 @@ fn is_unshared(object: &Object<'_>, references: isize) -> bool {
     // SAFETY: the object lives.
     let count = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
     references > 0 && count as isize <= references
+}
+
+/// How often an object is in a sequence.
+fn appearances(items: &Object<'_>, object: &Object<'_>) -> PyResult<isize> {
+    if items.len()? > MAX_COUNTED {
+        return Ok(1);
+    }
+    let mut count = 0;
+    for item in items.try_iter()? {
+        count += isize::from(item?.is(object));
+    }
+    Ok(count)
 }
 
 /// What a function that was made just now is compared by.

@@ -54,9 +54,6 @@ impl Kernel {
                     None => at_kernel(text),
                 }
             }
-            Misfit::Evaluation(what) => at_kernel(format!(
-                "{what} changed while the kernel was compiled for it: it is another value each time"
-            )),
             Misfit::Passed => at_kernel(
                 "something that the kernel reads changed while the kernel was compiled for it".to_owned(),
             ),

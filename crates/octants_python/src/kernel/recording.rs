@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use super::{Kernel, What};
 use crate::interrupt::SignalScope;
 use crate::launch::{
-    CompanionKind, DerivativeKind, DerivativePlan, LaunchArguments, Specialisation, companions, first_bytes,
-    storage,
+    CompanionKind, DerivativeKind, DerivativePlan, Fit, LaunchArguments, Specialisation, companions,
+    first_bytes, storage,
 };
 use crate::runtime::ActiveSession;
 use crate::under_way::Outside;
@@ -339,7 +339,8 @@ impl Kernel {
             let stale = octants::Error::Stale { what: "record of a kernel" };
             return Err(errors::from_error(py, &stale));
         }
-        if !self.fits(py, &record.backward, arguments, &mut launch)? {
+        // It is the derivative of what was evaluated for the call.
+        if self.fit(py, &record.backward, arguments, &mut launch, false)? != Fit::Fits {
             let text = "what was recorded of the kernel is for other arguments: their gradients are others than at the call";
             return Err(errors::plain(py, Code::DerivativeArguments, text));
         }

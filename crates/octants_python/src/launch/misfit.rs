@@ -12,8 +12,6 @@ use super::writer::LaunchArguments;
 pub enum Misfit<'py> {
     /// An argument, or a member that one leads to: the number of the argument, the way from there as the user writes it, and what is there now.
     Input { argument: Option<usize>, steps: String, now: Option<Bound<'py, PyAny>> },
-    /// What Python evaluated, as the user would name it.
-    Evaluation(String),
     /// It fits by now.
     Passed,
 }
@@ -46,8 +44,7 @@ impl Specialisation {
                 return Ok(self.misfitting(py, index, Some(object.to_owned())));
             }
         }
-        let evaluation = self.evaluations().and_then(|evaluations| evaluations.first_that_differs(py));
-        Ok(evaluation.map_or(Misfit::Passed, Misfit::Evaluation))
+        Ok(Misfit::Passed)
     }
 
     fn misfitting<'py>(&self, py: Python<'py>, index: usize, now: Option<Bound<'py, PyAny>>) -> Misfit<'py> {

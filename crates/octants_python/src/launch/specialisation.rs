@@ -66,6 +66,8 @@ struct FormulaInput {
 pub enum Fit {
     Fits,
     Differs,
+    /// The arguments and the members fit; what Python evaluates is something else by now.
+    Evaluates,
     /// The code writes an array that may not be written: the number of the input.
     Unwritable(usize, Unwritable),
 }
@@ -206,11 +208,12 @@ impl Specialisation {
         &self.inputs
     }
 
-    pub(super) fn evaluations(&self) -> Option<&Evaluations> {
+    fn evaluations(&self) -> Option<&Evaluations> {
         self.evaluations.as_ref()?.downcast_ref()
     }
 
-    /// Compares the arguments and writes the block.
+    /// Compares the arguments and writes the block. With `again`, what Python evaluated for the code is evaluated again: not if it was just now, for
+    /// this launch.
     ///
     /// Arrays come last: converting a number or reading a member may run Python code, which may resize an array.
     #[inline]
@@ -219,6 +222,7 @@ impl Specialisation {
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
+        again: bool,
     ) -> PyResult<Fit> {
         let (mut writer, read) = launch.writer(&self.compiled);
         if self.derivative.is_some() || self.recorder.is_some() {
@@ -252,10 +256,11 @@ impl Specialisation {
         if !fits? {
             return Ok(Fit::Differs);
         }
-        if let Some(evaluations) = self.evaluations()
-            && !evaluations.hold(py)
+        if again
+            && let Some(evaluations) = self.evaluations()
+            && !evaluations.hold(py)?
         {
-            return Ok(Fit::Differs);
+            return Ok(Fit::Evaluates);
         }
         for FormulaInput { param, at } in &self.formulas {
             let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
