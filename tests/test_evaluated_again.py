@@ -1,12 +1,14 @@
 """What Python evaluates for a kernel is evaluated once for the first launch, and again for those that follow."""
 
 import enum
+import gc
 import itertools
 import os
 import random
 import signal
 import time
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -447,3 +449,49 @@ def test_files_that_functions_read(tmp_path):
         return first_in(path)
 
     assert twice(kernel, lambda: np.save(path, np.array([9]))) == [3, 9]
+
+
+class Scaled(np.ndarray):
+    pass
+
+
+def scale_of(array):
+    return array.scale
+
+
+def total_of(array):
+    return float(array.sum())
+
+
+def test_arrays_that_hold_more_than_elements():
+    scaled, masked = np.zeros(2).view(Scaled), np.ma.array([1.0, 2.0, 3.0], mask=[0, 0, 0])
+    scaled.scale = 3
+
+    @oc.kernel
+    def attribute() -> oc.i32:
+        return scale_of(scaled) + scaled.scale
+
+    @oc.kernel
+    def total() -> oc.f64:
+        return total_of(masked)
+
+    assert twice(attribute, lambda: setattr(scaled, "scale", 5)) == [6, 10]
+    assert twice(total, lambda: setattr(masked, "mask", [1, 0, 0])) == [6, 5]
+
+
+def test_a_kernel_in_what_it_evaluates_is_collected():
+    def make():
+        box = Box(1)
+        items = [box]
+
+        @oc.kernel
+        def kernel() -> oc.i32:
+            return length(items)
+
+        items.append(kernel)
+        assert [kernel(), kernel()] == [2, 2]
+        return weakref.ref(box)
+
+    boxes = [make() for _ in range(3)]
+    gc.collect()
+    assert [box() for box in boxes] == [None] * 3

@@ -85,6 +85,20 @@ impl SessionHolder for Specialisations {
     }
 }
 
+impl Specialisations {
+    /// What the code keeps alive, for Python's collector. Code that something else has, too, is not visited: that keeps it alive.
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let derivatives = [&self.reverse, &self.forward, &self.second];
+        for list in [&self.value, &self.recording, &self.dual_recording].into_iter().chain(derivatives) {
+            let Ok(list) = list.try_lock() else { continue };
+            for one in list.iter().filter(|one| Arc::strong_count(one) == 1) {
+                one.visit(visit)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Arguments that a call gives by keyword. They are held: the dictionary may be the caller's own.
 type KeywordArguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
@@ -839,7 +853,14 @@ impl Kernel {
 
     /// A kernel and the globals of its function refer to each other; Python's collector finds such circles through this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self.function.visited())
+        // Nothing else is written yet.
+        let Some(function) = self.function.visited() else { return Ok(()) };
+        visit.call(function)?;
+        self.specialisations.visit(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.specialisations.release();
     }
 
     #[getter]

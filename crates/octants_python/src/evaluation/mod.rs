@@ -19,6 +19,7 @@ use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
 use octants::ir::Scalar;
 use pyo3::basic::CompareOp as Rich;
 use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -192,6 +193,16 @@ impl Evaluations {
             }
         }
         Ok(true)
+    }
+
+    /// The objects that evaluations start from and that are kept alive for them, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for operand in self.evaluations.iter().flat_map(|evaluation| &evaluation.operands) {
+            if let Operand::Object(TemplateKey::Kept(object)) = operand {
+                visit.call(object)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether they can ever hold again.

@@ -452,6 +452,10 @@ fn asked_by_name<'py>(operation: Operation, operands: &[Object<'py>]) -> (Operat
 /// What an object of Python's, numpy's or ours holds, if that can be compared as a whole.
 fn content(object: &Object<'_>) -> Option<Seen> {
     if let Some(view) = numpy::View::of(object) {
+        // One of a class of its own may hold more than its elements: a mask, attributes.
+        if !is_exact_array(object) {
+            return None;
+        }
         if view.shape().is_empty() {
             return TemplateKey::of(object).ok().map(Seen::Key);
         }
@@ -467,6 +471,12 @@ fn content(object: &Object<'_>) -> Option<Seen> {
         || template::is_collection(object)
         || matches!(key, TemplateKey::Matrix(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
     is_whole.then_some(Seen::Key(key))
+}
+
+/// An array whose class is numpy's own.
+fn is_exact_array(object: &Object<'_>) -> bool {
+    let class = object.get_type();
+    class.module().is_ok_and(|module| module == "numpy") && class.name().is_ok_and(|name| name == "ndarray")
 }
 
 /// A value that never changes, of a class of Python's, numpy's or ours: its operators are known. Members of enums are such, too.

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
 use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -206,6 +207,14 @@ impl Specialisation {
 
     pub(super) fn inputs(&self) -> &[Input] {
         &self.inputs
+    }
+
+    /// What evaluations keep alive, for Python's collector. What others share is theirs, too: it is not visited.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match (&self.evaluations, self.evaluations()) {
+            (Some(shared), Some(evaluations)) if Arc::strong_count(shared) == 1 => evaluations.visit(visit),
+            _ => Ok(()),
+        }
     }
 
     fn evaluations(&self) -> Option<&Evaluations> {
