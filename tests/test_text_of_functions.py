@@ -92,3 +92,14 @@ def test_a_function_that_is_not_in_its_file_any_more_is_refused(tmp_path, monkey
     with pytest.raises(oc.OctantsCompilationError, match="was changed after Python imported `late`"):
         oc.func(replaced_file.late)
     sys.modules.pop("replaced_file")
+
+
+def test_a_mark_before_the_text_is_no_change(tmp_path, monkeypatch):
+    oc.init(arch=oc.cpu, log_level="error")
+    path = tmp_path / "marked_file.py"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import marked_file
+
+    assert marked_file.first(1) == 2 and marked_file.make()(2) == 6
+    sys.modules.pop("marked_file")

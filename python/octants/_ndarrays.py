@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 
 from . import _octants
 from ._matrix_types import MatrixType
@@ -71,10 +71,18 @@ class Ndarray(_octants.Ndarray):
         return (self[i] for i in range(self.shape[0]))
 
     def __copy__(self) -> Ndarray:
-        return _copied(self, {})
+        made = device_copy(self)
+        for name, value in vars(self).items():
+            setattr(made, name, copy(value) if name in ("grad", "dual") else value)
+        return made
 
     def __deepcopy__(self, memo: dict) -> Ndarray:
-        return _copied(self, memo)
+        made = device_copy(self)
+        # What belongs to it may refer to it.
+        memo[id(self)] = made
+        for name, value in vars(self).items():
+            setattr(made, name, deepcopy(value, memo))
+        return made
 
     def __reduce__(self):
         args = self.element_type, self.shape, self.to_numpy(), self.layout
@@ -146,14 +154,6 @@ def _made(dtype, shape, layout):
         raise OctantsSyntaxError(f"{dtype!r} is for members of an @oc.dataclass, not for elements of an array")
     dtype.require_dtype("elements of an array")
     return (VectorNdarray if dtype.ndim == 1 else MatrixNdarray)(runtime, dtype, shape, layout)
-
-
-def _copied(array, memo: dict):
-    """An array of the same type, shape and layout with the same elements, and copies of all that belongs to it: gradients and duals."""
-    made = device_copy(array)
-    for name, value in vars(array).items():
-        setattr(made, name, deepcopy(value, memo))
-    return made
 
 
 def device_copy(source):

@@ -14,7 +14,7 @@ def is_text_of(text: str, function) -> bool:
     """Whether Python compiled the function from this text of its file."""
     loader = function.__globals__.get("__loader__")
     # Others may change what they compile, as pytest does with assertions.
-    if loader is not None and type(loader).__name__ not in ("SourceFileLoader", "ZipImporter"):
+    if loader is not None and type(loader).__name__ not in ("SourceFileLoader", "zipimporter"):
         return True
     code = function.__code__
     return code in _codes(text, code.co_filename)

@@ -194,7 +194,11 @@ impl Tree {
             return Ok(());
         }
         sparse.interrupted.store(false, Ordering::Release);
-        adopt_marks(&sparse.tree, &memory).map_err(refused)
+        adopt_marks(&sparse.tree, &memory).map_err(|error| {
+            // Some marks are left: a later launch tries again.
+            self.note_interrupted();
+            refused(error)
+        })
     }
 
     fn growth(&self) -> Option<&GrowthHandle> {

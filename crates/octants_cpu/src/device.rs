@@ -286,11 +286,16 @@ unsafe impl Device for CpuDevice {
 
     unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
         // SAFETY: the caller keeps the verb's contract.
-        let Some(recording) = (unsafe { handle_of(event) }).latest() else { return Ok(true) };
+        let handle = unsafe { handle_of(event) };
+        let Some(recording) = handle.latest() else { return Ok(true) };
         if recording.is_passed() {
+            if let Some(queue) = handle.take_awaited() {
+                Core::end_wait(&queue);
+            }
             return error_before(&recording).map(|()| true);
         }
         if let Some(queue) = recording.queue() {
+            handle.await_queue(&queue);
             self.core.see_to(&queue)?;
         }
         Ok(false)

@@ -82,6 +82,7 @@ fn finish(py: Python<'_>) {
 #[pymodule(gil_used = true)]
 fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    source::note_import();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let (major, minor, patch) = octants::llvm_version();
     module.add("llvm_version", format!("{major}.{minor}.{patch}"))?;

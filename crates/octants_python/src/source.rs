@@ -126,9 +126,10 @@ fn texts(path: &str) -> io::Result<Versions> {
     if versions.last().is_some_and(|newest| newest.state == state) {
         return Ok(Versions { texts: known(versions), is_older });
     }
-    let text: Arc<str> = fs::read_to_string(path)?.into();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let settled = now.as_nanos() as i128 - modified.max(changed) > CLOCK_GRAIN.as_nanos() as i128;
+    let text = fs::read_to_string(path)?;
+    // The mark that some editors put before a text is no part of it.
+    let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(&text).into();
+    let settled = now() - modified.max(changed) > CLOCK_GRAIN.as_nanos() as i128;
     match versions.iter_mut().find(|one| one.text == text) {
         Some(same) if settled => same.state = state,
         Some(_) => {}
@@ -144,21 +145,39 @@ fn texts(path: &str) -> io::Result<Versions> {
     Ok(Versions { texts: known(versions), is_older })
 }
 
-/// When the process began, in nanoseconds of the clock that files have.
+/// When the process began or earlier, in nanoseconds of the clock that files have. A container may have a clock of its own for how long it is up, and
+/// another for when it began: the earliest of all that is known counts, and it is never later than the import of this module.
 fn process_start() -> i128 {
     static START: OnceLock<i128> = OnceLock::new();
-    *START.get_or_init(|| started().unwrap_or(0))
+    *START.get_or_init(|| {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let [own, system, up] = ["/proc/self/stat", "/proc/stat", "/proc/uptime"].map(read);
+        started(&own, &system, &up, now()).unwrap_or(0).min(note_import())
+    })
 }
 
-fn started() -> Option<i128> {
+/// When this module was imported: called first when it is.
+pub fn note_import() -> i128 {
+    static IMPORT: OnceLock<i128> = OnceLock::new();
+    *IMPORT.get_or_init(now)
+}
+
+fn now() -> i128 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i128)
+}
+
+/// The earlier of what the system's start and its time since then make of the process's ticks; none if nothing is known.
+fn started(own: &str, system: &str, up: &str, now: i128) -> Option<i128> {
     // The 22nd entry; the name in parentheses, which is the second, may hold spaces.
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let ticks: i128 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    let up = fs::read_to_string("/proc/uptime").ok()?;
-    let up: f64 = up.split_whitespace().next()?.parse().ok()?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos() as i128;
+    let ticks: i128 = own.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     // The system counts ticks of 10 ms, and rounds them down.
-    Some(now - (up * 1e9) as i128 + (ticks - 2) * 10_000_000)
+    let after = (ticks - 2) * 10_000_000;
+    let boot = system.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<i128>().ok());
+    // In whole seconds, rounded either way.
+    let by_boot = boot.map(|boot| (boot - 1) * 1_000_000_000 + after);
+    let up = up.split_whitespace().next().and_then(|up| up.parse::<f64>().ok());
+    let by_up = up.map(|up| now - (up * 1e9) as i128 + after);
+    by_boot.into_iter().chain(by_up).min()
 }
 
 /// Defined directly in the body of a class.
@@ -171,4 +190,23 @@ fn is_method(qualname: &str) -> bool {
 
 fn elsewhere(function: &Bound<'_, PyFunction>) -> PyResult<(String, u32)> {
     function.py().import("octants._source")?.getattr("find")?.call1((function,))?.extract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::started;
+
+    #[test]
+    fn the_earliest_start_counts() {
+        let second = 1_000_000_000;
+        let own = format!("7 (a) b) S {}", "0 ".repeat(18) + "500002 0");
+        // Up for 6000 s, and the process came after 5000 s of these.
+        let start = |system: &str, up: &str| started(&own, system, up, 10_000 * second);
+        assert_eq!(start("cpu 1\nbtime 4000\n", "6000.0 1.0"), Some(8_999 * second));
+        assert_eq!(start("", "6000.0 1.0"), Some(9_000 * second));
+        // A container that is up for 10 s, on a machine that is up for longer.
+        assert_eq!(start("btime 4000\n", "10.0 1.0"), Some(8_999 * second));
+        assert_eq!(start("", ""), None);
+        assert_eq!(started("", "btime 4000\n", "1.0", 0), None);
+    }
 }

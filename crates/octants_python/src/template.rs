@@ -1,4 +1,11 @@
 //! What a compile-time argument, or anything else that code was made for, is compared by.
+//!
+//! Laws: two objects match only if no code can tell them apart by what they hold, so numbers are compared by their bits. A container that is met again
+//! in the same walk is walked once: it must be the same one again. So a walk is as long as what it goes through, also where containers share others or
+//! hold themselves.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -7,34 +14,45 @@ use pyo3::types::{
     PyWeakrefReference,
 };
 
+pub use self::parts::bound;
+use self::parts::{attributes, is_all_content, is_derived, items_of, number_of, pairs_of};
+use self::values::same_value;
 use crate::dtype::DataType;
-use crate::func::Func;
 use crate::numpy;
 
-/// How deep containers are compared by what they hold. What lies deeper is compared by identity: a list may hold itself. Chosen, not measured.
-const MAX_DEPTH: usize = 16;
+mod parts;
+mod values;
 
-/// Numbers, strings, types, vectors, matrices and structs by value; Python's containers by their items, in order; what a function is bound to by
-/// both; anything else by identity and class, held weakly so that a key neither keeps an object alive nor matches another one that took its
-/// address. What cannot be held weakly is kept alive.
+/// How deep containers are compared by what they hold. What lies deeper is compared by identity: the walk must not use up the stack. Chosen, not
+/// measured.
+const MAX_DEPTH: usize = 64;
+
+/// Numbers, strings, types, vectors, matrices and structs by value; Python's containers by their items, in order; those of classes derived from these by
+/// identity, items and attributes; what a function is bound to by both; anything else by identity and class, held weakly so that a key neither keeps an
+/// object alive nor matches another one that took its address. What cannot be held weakly is kept alive.
 pub enum TemplateKey {
     Value(Py<PyAny>),
     Tuple(Vec<TemplateKey>),
-    List(Py<PyType>, Vec<TemplateKey>),
-    /// Keys and values in the order in which a loop would see them.
+    List(Vec<TemplateKey>),
+    /// Of a dict, a view of one or a view of its items: keys and values in the order in which a loop would see them.
     Dict(Py<PyType>, Vec<(TemplateKey, TemplateKey)>),
-    /// A set, a deque, a view of a dict: what a loop over it gives.
+    /// A set, a deque, a view of a dict: what a loop over it gives, behind what else belongs to it.
     Items(Py<PyType>, Vec<TemplateKey>),
     /// An array without axes: the number that it holds.
     Number(Py<PyType>, Box<TemplateKey>),
     /// What a vector or a matrix says of itself.
-    Matrix(Py<PyType>, Py<PyAny>),
+    Matrix(Py<PyType>, Box<TemplateKey>),
     Struct(Py<PyType>, Vec<(Py<PyString>, TemplateKey)>),
     /// A function, and the object that it is bound to: a new object whenever it is asked for.
     Bound(Py<PyType>, Box<(TemplateKey, TemplateKey)>),
     /// Of an object of a class that a program may give it another one for, also the class.
     Weak(Py<PyWeakrefReference>, Option<Py<PyWeakrefReference>>),
     Kept(Py<PyAny>),
+    /// Of a class derived from one of Python's containers: the object itself, unless its class adds nothing that could be another in an equal one; what it
+    /// holds as a container; its attributes.
+    Derived(Py<PyType>, Box<(Option<TemplateKey>, TemplateKey, Option<TemplateKey>)>),
+    /// The container that the walk met as the one of this number.
+    Again(usize),
 }
 
 /// The mark of the package's own values.
@@ -101,61 +119,110 @@ fn collections(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     Ok(COLLECTIONS.get_or_try_init(py, find)?)
 }
 
-impl TemplateKey {
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::within(object, MAX_DEPTH)
+/// The containers of one walk. They are held, so that none that is made on the way takes the place of another.
+#[derive(Default)]
+struct Walk<'py> {
+    numbers: HashMap<usize, usize>,
+    met: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Walk<'py> {
+    /// The number of a container that was met before; else it gets the next one.
+    fn meet(&mut self, object: &Bound<'py, PyAny>) -> Option<usize> {
+        match self.numbers.entry(object.as_ptr() as usize) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(new) => {
+                new.insert(self.met.len());
+                self.met.push(object.clone());
+                None
+            }
+        }
     }
 
-    fn within(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Self> {
+    fn key(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<TemplateKey> {
+        type Key = TemplateKey;
         if is_value(object) {
             // One of a class of the user's may have attributes besides its value.
             let is_more = !is_known_class(object.get_type().as_any()) && object.hasattr("__dict__")?;
             return Ok(if is_more {
-                Self::Kept(object.clone().unbind())
+                Key::Kept(object.clone().unbind())
             } else {
-                Self::Value(object.clone().unbind())
+                Key::Value(object.clone().unbind())
             });
         }
         if depth == 0 {
-            return Ok(Self::identity(object));
+            return Ok(Key::identity(object));
         }
-        let inner = |object: &Bound<'_, PyAny>| Self::within(object, depth - 1);
         let class = || object.get_type().unbind();
-        if let Ok(items) = object.cast_exact::<PyTuple>() {
-            return Ok(Self::Tuple(items.iter().map(|item| inner(&item)).collect::<PyResult<_>>()?));
-        }
-        if let Ok(items) = object.cast::<PyList>() {
-            return Ok(Self::List(class(), items.iter().map(|item| inner(&item)).collect::<PyResult<_>>()?));
-        }
-        if let Ok(pairs) = object.cast::<PyDict>() {
-            let pairs = pairs.iter().map(|(key, value)| Ok((inner(&key)?, inner(&value)?)));
-            return Ok(Self::Dict(class(), pairs.collect::<PyResult<_>>()?));
-        }
-        if is_collection(object) || object.is_instance_of::<PyTuple>() {
-            let items = object.try_iter()?.map(|item| inner(&item?));
-            return Ok(Self::Items(class(), items.collect::<PyResult<_>>()?));
+        let inner = depth - 1;
+        let is_container = object.is_instance_of::<PyTuple>()
+            || object.is_instance_of::<PyList>()
+            || object.is_instance_of::<PyDict>()
+            || is_collection(object);
+        if is_container {
+            if let Some(number) = self.meet(object) {
+                return Ok(Key::Again(number));
+            }
+            let content = self.container(object, inner)?;
+            if !is_derived(object) {
+                return Ok(content);
+            }
+            let identity = (!is_all_content(object)).then(|| Key::identity(object));
+            let attributes = attributes(object).map(|attributes| self.key(&attributes, inner)).transpose()?;
+            return Ok(Key::Derived(class(), Box::new((identity, content, attributes))));
         }
         if let Some(number) = number_of(object) {
-            return Ok(Self::Number(class(), Box::new(inner(&number)?)));
+            return Ok(Key::Number(class(), Box::new(self.key(&number, inner)?)));
         }
         if let Some((function, receiver)) = bound(object) {
-            return Ok(Self::Bound(class(), Box::new((inner(&function)?, Self::identity(&receiver)))));
+            return Ok(Key::Bound(
+                class(),
+                Box::new((self.key(&function, inner)?, Key::identity(&receiver))),
+            ));
         }
         match mark(object).as_deref() {
             Some("Matrix" | "Vector") => {
-                let constant = object.call_method0("constant")?.unbind();
-                return Ok(Self::Matrix(class(), constant));
+                // It is made anew each time, and holds numbers.
+                let constant = self.key(&object.call_method0("constant")?, MAX_DEPTH)?;
+                Ok(Key::Matrix(class(), Box::new(constant)))
             }
             Some("Struct") => {
+                if let Some(number) = self.meet(object) {
+                    return Ok(Key::Again(number));
+                }
                 let entries = object.getattr("entries")?.cast_into::<PyDict>()?;
-                let members = entries
-                    .iter()
-                    .map(|(name, value)| Ok((name.cast_into::<PyString>()?.unbind(), inner(&value)?)));
-                return Ok(Self::Struct(class(), members.collect::<PyResult<_>>()?));
+                let members = entries.iter().map(|(name, value)| {
+                    Ok((name.cast_into::<PyString>()?.unbind(), self.key(&value, inner)?))
+                });
+                Ok(Key::Struct(class(), members.collect::<PyResult<_>>()?))
             }
-            _ => {}
+            _ => Ok(Key::identity(object)),
         }
-        Ok(Self::identity(object))
+    }
+
+    /// What a container holds.
+    fn container(&mut self, object: &Bound<'py, PyAny>, inner: usize) -> PyResult<TemplateKey> {
+        type Key = TemplateKey;
+        if let Ok(items) = object.cast::<PyTuple>() {
+            return Ok(Key::Tuple(items.iter().map(|item| self.key(&item, inner)).collect::<PyResult<_>>()?));
+        }
+        if let Ok(items) = object.cast::<PyList>() {
+            return Ok(Key::List(items.iter().map(|item| self.key(&item, inner)).collect::<PyResult<_>>()?));
+        }
+        let class = object.get_type().unbind();
+        if let Some(pairs) = pairs_of(object)? {
+            let pairs =
+                pairs.iter().map(|(name, value)| Ok((self.key(name, inner)?, self.key(value, inner)?)));
+            return Ok(Key::Dict(class, pairs.collect::<PyResult<_>>()?));
+        }
+        let items = items_of(object)?;
+        Ok(Key::Items(class, items.iter().map(|item| self.key(item, inner)).collect::<PyResult<_>>()?))
+    }
+}
+
+impl TemplateKey {
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Walk::default().key(object, MAX_DEPTH)
     }
 
     /// The object itself, whatever it holds.
@@ -169,66 +236,53 @@ impl TemplateKey {
     }
 
     pub fn matches(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.fits(object, &mut Vec::new())
+    }
+
+    /// The containers that were met are numbered as they were when the key was made.
+    fn fits<'py>(&self, object: &Bound<'py, PyAny>, met: &mut Vec<Bound<'py, PyAny>>) -> bool {
         let py = object.py();
-        let all = |keys: &[Self], items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| {
-            keys.iter().all(|key| items.next().is_some_and(|item| key.matches(&item)))
-                && items.next().is_none()
-        };
         match self {
-            Self::Value(value) => {
-                let value = value.bind(py);
-                // Small integers, and what was not assigned since, are the same objects.
-                if value.is(object) {
-                    return true;
-                }
-                // `True == 1 == 1.0`, and `0.0 == -0.0`, but they are different constants.
-                value.get_type().is(object.get_type())
-                    && match (value.cast::<PyFloat>(), object.cast::<PyFloat>()) {
-                        (Ok(a), Ok(b)) => a.value().to_bits() == b.value().to_bits(),
-                        _ if value.is_exact_instance_of::<PyRange>() => same_range(value, object),
-                        _ => value.eq(object).unwrap_or(false),
+            Self::Value(value) => same_value(value.bind(py), object),
+            Self::Tuple(_) | Self::List(_) | Self::Dict(..) | Self::Items(..) => {
+                met.push(object.clone());
+                !is_derived(object) && self.holds(object, met)
+            }
+            Self::Derived(class, parts) => {
+                let (identity, content, known) = &**parts;
+                met.push(object.clone());
+                object.get_type().is(class)
+                    && identity.as_ref().is_none_or(|identity| identity.fits(object, met))
+                    && content.holds(object, met)
+                    && match (known, attributes(object)) {
+                        (Some(known), Some(now)) => known.fits(&now, met),
+                        (None, None) => true,
+                        _ => false,
                     }
             }
-            Self::Tuple(keys) => {
-                object.cast_exact::<PyTuple>().is_ok_and(|items| all(keys, &mut items.iter()))
-            }
-            Self::List(class, keys) => {
-                object.get_type().is(class)
-                    && object.cast::<PyList>().is_ok_and(|items| all(keys, &mut items.iter()))
-            }
-            Self::Dict(class, pairs) => {
-                object.get_type().is(class)
-                    && object.cast::<PyDict>().is_ok_and(|items| {
-                        items.len() == pairs.len()
-                            && items.iter().zip(pairs).all(|((name, value), (key, known))| {
-                                key.matches(&name) && known.matches(&value)
-                            })
-                    })
-            }
-            Self::Items(class, keys) => {
-                object.get_type().is(class)
-                    && object.try_iter().is_ok_and(|items| all(keys, &mut items.map_while(Result::ok)))
-            }
+            Self::Again(number) => met.get(*number).is_some_and(|first| first.is(object)),
             Self::Number(class, known) => {
-                object.get_type().is(class) && number_of(object).is_some_and(|number| known.matches(&number))
+                object.get_type().is(class)
+                    && number_of(object).is_some_and(|number| known.fits(&number, met))
             }
             Self::Matrix(class, constant) => {
                 object.get_type().is(class)
-                    && object.call_method0("constant").is_ok_and(|now| now.eq(constant).unwrap_or(false))
+                    && object.call_method0("constant").is_ok_and(|now| constant.fits(&now, met))
             }
             Self::Struct(class, members) => {
+                met.push(object.clone());
                 object.get_type().is(class)
                     && object.getattr("entries").is_ok_and(|entries| {
                         entries.len().is_ok_and(|count| count == members.len())
                             && members.iter().all(|(name, key)| {
-                                entries.get_item(name).is_ok_and(|value| key.matches(&value))
+                                entries.get_item(name).is_ok_and(|value| key.fits(&value, met))
                             })
                     })
             }
             Self::Bound(class, parts) => {
                 object.get_type().is(class)
                     && bound(object).is_some_and(|(function, receiver)| {
-                        parts.0.matches(&function) && parts.1.matches(&receiver)
+                        parts.0.fits(&function, met) && parts.1.fits(&receiver, met)
                     })
             }
             Self::Weak(weak, class) => {
@@ -241,30 +295,64 @@ impl TemplateKey {
         }
     }
 
+    /// Whether a container holds what another one held.
+    fn holds<'py>(&self, object: &Bound<'py, PyAny>, met: &mut Vec<Bound<'py, PyAny>>) -> bool {
+        match self {
+            Self::Tuple(keys) => object.cast::<PyTuple>().is_ok_and(|items| {
+                items.len() == keys.len() && items.iter().zip(keys).all(|(item, key)| key.fits(&item, met))
+            }),
+            Self::List(keys) => object.cast::<PyList>().is_ok_and(|items| {
+                items.len() == keys.len() && items.iter().zip(keys).all(|(item, key)| key.fits(&item, met))
+            }),
+            Self::Dict(class, known) => {
+                object.get_type().is(class)
+                    && object.len().is_ok_and(|count| count == known.len())
+                    && pairs_of(object).ok().flatten().is_some_and(|pairs| {
+                        pairs.len() == known.len()
+                            && pairs.iter().zip(known).all(|((name, value), (key, known))| {
+                                key.fits(name, met) && known.fits(value, met)
+                            })
+                    })
+            }
+            Self::Items(class, keys) => {
+                object.get_type().is(class)
+                    && items_of(object).is_ok_and(|items| {
+                        items.len() == keys.len()
+                            && items.iter().zip(keys).all(|(item, key)| key.fits(item, met))
+                    })
+            }
+            _ => false,
+        }
+    }
+
     /// Whether an object that matches does so as long as it lives and is of the same class.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Value(_) | Self::Weak(..) | Self::Kept(_) => true,
             Self::Tuple(_)
-            | Self::List(..)
+            | Self::List(_)
             | Self::Dict(..)
             | Self::Items(..)
             | Self::Number(..)
             | Self::Matrix(..)
             | Self::Struct(..)
-            | Self::Bound(..) => false,
+            | Self::Bound(..)
+            | Self::Derived(..)
+            | Self::Again(_) => false,
         }
     }
 
     /// Whether objects that match hold the same.
     pub fn is_by_value(&self) -> bool {
         match self {
-            Self::Value(_) | Self::Matrix(..) | Self::Number(..) => true,
-            Self::Tuple(keys) | Self::List(_, keys) | Self::Items(_, keys) => {
-                keys.iter().all(Self::is_by_value)
-            }
+            // What is met again was told of when it was met first.
+            Self::Value(_) | Self::Matrix(..) | Self::Number(..) | Self::Again(_) => true,
+            Self::Tuple(keys) | Self::List(keys) | Self::Items(_, keys) => keys.iter().all(Self::is_by_value),
             Self::Dict(_, pairs) => pairs.iter().all(|(key, value)| key.is_by_value() && value.is_by_value()),
             Self::Struct(_, members) => members.iter().all(|(_, key)| key.is_by_value()),
+            Self::Derived(_, parts) => {
+                parts.0.is_none() && parts.1.is_by_value() && parts.2.as_ref().is_none_or(Self::is_by_value)
+            }
             Self::Bound(..) | Self::Weak(..) | Self::Kept(_) => false,
         }
     }
@@ -275,65 +363,32 @@ impl TemplateKey {
             Self::Weak(weak, _) => weak.bind(py).upgrade(),
             Self::Kept(held) | Self::Value(held) => Some(held.bind(py).clone()),
             Self::Tuple(_)
-            | Self::List(..)
+            | Self::List(_)
             | Self::Dict(..)
             | Self::Items(..)
             | Self::Number(..)
             | Self::Matrix(..)
             | Self::Struct(..)
-            | Self::Bound(..) => None,
+            | Self::Bound(..)
+            | Self::Derived(..)
+            | Self::Again(_) => None,
         }
     }
 
     /// Whether it can ever match again.
     pub fn is_alive(&self) -> bool {
         match self {
-            Self::Value(_) | Self::Kept(_) | Self::Matrix(..) | Self::Number(..) => true,
+            Self::Value(_) | Self::Kept(_) | Self::Matrix(..) | Self::Number(..) | Self::Again(_) => true,
+            Self::Derived(_, parts) => {
+                parts.0.as_ref().is_none_or(Self::is_alive)
+                    && parts.1.is_alive()
+                    && parts.2.as_ref().is_none_or(Self::is_alive)
+            }
             Self::Struct(_, members) => members.iter().all(|(_, key)| key.is_alive()),
-            Self::Tuple(keys) | Self::List(_, keys) | Self::Items(_, keys) => keys.iter().all(Self::is_alive),
+            Self::Tuple(keys) | Self::List(keys) | Self::Items(_, keys) => keys.iter().all(Self::is_alive),
             Self::Dict(_, pairs) => pairs.iter().all(|(key, value)| key.is_alive() && value.is_alive()),
             Self::Bound(_, parts) => parts.0.is_alive() && parts.1.is_alive(),
             Self::Weak(weak, _) => Python::attach(|py| weak.bind(py).upgrade().is_some()),
         }
     }
-}
-
-/// The number that an array without axes holds, of numpy or of another library.
-fn number_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    if object.is_instance_of::<PyType>() {
-        return None;
-    }
-    if let Some(view) = numpy::View::of(object) {
-        return if view.shape().is_empty() { object.call_method0("item").ok() } else { None };
-    }
-    // Of what is no array, asking for a shape may run code of the user's. Arrays of ours are no numbers.
-    object.getattr_opt("__dlpack__").ok()??;
-    if object.get_type().module().is_ok_and(|module| module.to_string().starts_with("octants")) {
-        return None;
-    }
-    let shape = object.getattr_opt("shape").ok()??;
-    if shape.len().ok()? == 0 { object.call_method0("item").ok().filter(is_value) } else { None }
-}
-
-/// The function behind a method, and the object that it is bound to.
-pub fn bound<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let py = object.py();
-    if let Ok(func) = object.cast::<Func>() {
-        let func = func.get();
-        let receiver = func.receiver.as_ref()?.bind(py).clone();
-        return Some((func.function.bind(py).clone().into_any(), receiver));
-    }
-    static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if object.get_type().is(METHOD.import(py, "types", "MethodType").ok()?) {
-        return Some((object.getattr("__func__").ok()?, object.getattr("__self__").ok()?));
-    }
-    None
-}
-
-/// Ranges with the same items are equal, and may have other ends.
-fn same_range(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    ["start", "stop", "step"].iter().all(|&end| match (a.getattr(end), b.getattr(end)) {
-        (Ok(a), Ok(b)) => a.eq(b).unwrap_or(false),
-        _ => false,
-    })
 }

@@ -22,6 +22,10 @@ use crate::pool::STACK_BYTES;
 /// come, and less than a person notices.
 const PATIENCE: Duration = Duration::from_millis(1);
 
+/// A thread that waits looks again within this time; where none did, the wait was given up (Ctrl-C), and the next look begins another. Chosen, not
+/// measured: much longer than the time between two looks.
+const GIVEN_UP: Duration = Duration::from_millis(50);
+
 impl Core {
     /// Called again and again by a thread that waits for the queue.
     pub fn see_to(self: &Arc<Self>, queue: &Arc<StreamQueue>) -> Result<(), DeviceError> {
@@ -32,6 +36,9 @@ impl Core {
         let (since, now) = (&queue.label.waited_since, self.nanoseconds());
         match since.load(Ordering::Relaxed) {
             0 => since.store(now, Ordering::Relaxed),
+            begin if now.saturating_sub(begin) > GIVEN_UP.as_nanos() as u64 => {
+                since.store(now, Ordering::Relaxed);
+            }
             begin if now.saturating_sub(begin) < PATIENCE.as_nanos() as u64 => {}
             begin => {
                 // Of several threads that wait, one looks.

@@ -22,7 +22,7 @@ mod tests;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -405,12 +405,24 @@ impl LiveStreams {
 #[derive(Default)]
 pub(crate) struct EventHandle {
     latest: Mutex<Option<Arc<Recording>>>,
+    /// The queue of a recording that a thread polls for.
+    awaited: Mutex<Weak<StreamQueue>>,
 }
 
 impl EventHandle {
     pub fn record(&self, recording: Arc<Recording>) {
         let before = self.latest.lock().unwrap_or_else(PoisonError::into_inner).replace(recording);
         drop(before);
+    }
+
+    /// A thread begins or goes on to poll for what stands in this queue.
+    pub fn await_queue(&self, queue: &Arc<StreamQueue>) {
+        *self.awaited.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(queue);
+    }
+
+    /// The wait is over: the queue that was polled for.
+    pub fn take_awaited(&self) -> Option<Arc<StreamQueue>> {
+        std::mem::take(&mut *self.awaited.lock().unwrap_or_else(PoisonError::into_inner)).upgrade()
     }
 
     pub fn latest(&self) -> Option<Arc<Recording>> {

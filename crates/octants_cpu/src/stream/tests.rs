@@ -530,6 +530,37 @@ fn what_a_thread_polls_for_begins_beside_a_busy_stream() {
     destroy(&device, [busy, first, then]);
 }
 
+/// However a wait ends, the next one has all of its patience.
+#[test]
+fn a_wait_that_is_over_leaves_no_trace() {
+    let device = CpuDevice::new(2);
+    let stream = new_stream(&device);
+    let [event] = events(&device);
+    let (inside, flag) = (AtomicBool::new(false), AtomicBool::new(false));
+    launch(&device, stream, function(meet), &[address(&inside), address(&flag)]);
+    // SAFETY: all are live.
+    unsafe {
+        let queue = (*(stream.0 as *const super::StreamHandle)).queue();
+        let since = || queue.label.waited_since.load(Ordering::Relaxed);
+        device.record_event(stream, event).unwrap();
+        assert_eq!(device.poll_event(event), Ok(false));
+        let begin = since();
+        assert_ne!(begin, 0);
+        // Nobody looks for long: that wait was given up, and this one begins now.
+        std::thread::sleep(Duration::from_millis(80));
+        let again = queue.label.core.nanoseconds();
+        assert_eq!(device.poll_event(event), Ok(false));
+        assert!(since() >= again);
+        flag.store(true, Ordering::Release);
+        while !device.poll_event(event).unwrap() {
+            std::thread::yield_now();
+        }
+        assert_eq!(since(), 0);
+        device.destroy_event(event);
+    }
+    destroy(&device, [stream]);
+}
+
 #[test]
 fn no_task_begins_after_a_fault_or_a_request_to_stop() {
     let device = CpuDevice::new(2);

@@ -70,8 +70,30 @@ const MUTATING: &[&str] = &[
     "update",
 ];
 
-/// Functions of numpy's that read more than they are given.
-const READING: &[&str] = &["fromfile", "genfromtxt", "load", "loadtxt", "memmap"];
+/// Functions and classes of numpy's that read files or settings, or change them.
+const IMPURE_NUMPY: &[&str] = &[
+    "DataSource",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "errstate",
+    "fromfile",
+    "fromregex",
+    "genfromtxt",
+    "get_printoptions",
+    "getbufsize",
+    "geterr",
+    "geterrcall",
+    "load",
+    "loadtxt",
+    "memmap",
+    "open_memmap",
+    "printoptions",
+    "set_printoptions",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+];
 
 /// How deep functions may call each other. Chosen, not measured.
 const MAX_DEPTH: usize = 8;
@@ -86,10 +108,21 @@ pub enum Purity<'py> {
     Impure,
 }
 
-/// The first part of the name of the module that an object is from.
+/// The name of the module that an object is from. A function that wraps another one takes over what that says of itself, but has names of its own.
 fn module_of(object: &Bound<'_, PyAny>) -> Option<String> {
-    let module = object.getattr_opt("__module__").ok()??;
+    let module = match object.cast::<PyFunction>() {
+        Ok(function) => function.getattr("__globals__").ok()?.get_item("__name__").ok()?,
+        Err(_) => object.getattr_opt("__module__").ok()??,
+    };
     Some(module.cast::<PyString>().ok()?.to_string())
+}
+
+/// Whether one of numpy's reads or changes more than it is given, or calls a function of the user's.
+fn is_impure_numpy(callee: &Bound<'_, PyAny>) -> bool {
+    let name =
+        |object: &Bound<'_, PyAny>| object.getattr("__name__").and_then(|name| name.extract::<String>());
+    name(callee).is_ok_and(|name| IMPURE_NUMPY.contains(&&*name) || name.ends_with("(vectorized)"))
+        || name(callee.get_type().as_any()).is_ok_and(|class| class == "vectorize")
 }
 
 pub fn is_pure_module(name: &str) -> bool {
@@ -143,15 +176,17 @@ pub fn is_next(callee: &Bound<'_, PyAny>) -> bool {
 }
 
 pub fn of<'py>(callee: &Bound<'py, PyAny>) -> Purity<'py> {
-    let is_reading = |name: Bound<'_, PyString>| READING.iter().any(|&reading| name == reading);
-    if module_of(callee).is_some_and(|module| module.starts_with("numpy"))
-        && callee.getattr("__name__").is_ok_and(|name| name.cast_into().is_ok_and(is_reading))
-    {
-        return Purity::Impure;
-    }
     if is_unsteady(callee) {
         // It is frozen, and the user was told.
         return Purity::Pure;
+    }
+    if is_impure_numpy(callee) {
+        return match callee.cast::<PyFunction>() {
+            Ok(function) if !module_of(callee).is_some_and(|module| is_pure_module(&module)) => {
+                Purity::Unknown(function.clone())
+            }
+            _ => Purity::Impure,
+        };
     }
     if callee.is_instance_of::<PyCFunction>() {
         return of_builtin(callee).unwrap_or(Purity::Impure);
@@ -265,7 +300,7 @@ impl<'py> Reads<'py> {
                 // `numpy.random`, files, and objects that are asked for what Python keeps of them.
                 "LOAD_ATTR" | "LOAD_METHOD" => {
                     let name: String = instruction.getattr("argval")?.extract()?;
-                    name != "random" && !name.starts_with("__") && !READING.contains(&&*name)
+                    name != "random" && !name.starts_with("__") && !IMPURE_NUMPY.contains(&&*name)
                 }
                 "LOAD_CONST" | "RETURN_CONST" => {
                     let value = instruction.getattr("argval")?;
