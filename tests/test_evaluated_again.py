@@ -200,6 +200,10 @@ class Parts:
     def count(self) -> oc.i32:
         return oc.static(len(self.parts))
 
+    @oc.kernel
+    def length(self) -> oc.i32:
+        return length(self.parts)
+
 
 def test_containers_of_objects():
     parts = Parts()
@@ -394,7 +398,10 @@ def test_containers_that_hold_each_other():
     def deep() -> oc.i32:
         return oc.static(chain[0][1][0])
 
+    parts = Parts()
+    parts.parts = knot
     begin = time.perf_counter()
+    assert [parts.length(), parts.length()] == [8, 8]
     assert [lengths(), lengths()] == [883, 883]
     assert [deep(), deep()] == [1, 1]
     knot.append(1)

@@ -4,6 +4,10 @@
 //! operands, and compares what it gives with what the code was made for. Two kinds of evaluations are not repeated: those that follow from
 //! operands that never change (`purity` says of which functions that is known), and reads of members, which are dependencies of their own.
 //!
+//! The launch that code is made for has just evaluated everything, and does not do so again. What an iterator of Python's gave stays with the code: it has it
+//! once. An operand lasts only if all that can be asked of it does: a container of objects, a class, a module, or a field with attributes of the
+//! user's does not, and neither does a member of an enum with methods.
+//!
 //! Recording (`record`) is the host's, while it lowers one kernel; what it keeps is an [`Evaluations`], which a specialisation asks at each launch.
 //! A function that was given values of the kernel asked the compiler for operations on them. These are repeated, too: it must ask for the same ones in the
 //! same order (`replay`).

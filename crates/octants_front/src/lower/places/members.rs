@@ -22,6 +22,9 @@ use crate::lower::error::Fallible;
 /// How deep a container is searched for arrays: one may hold itself. Chosen, not measured.
 const MAX_SEARCH_DEPTH: usize = 8;
 
+/// How many items are looked at there in all: containers may hold each other many times. Chosen, not measured.
+const MAX_SEARCHED: usize = 1 << 16;
+
 impl<H: Host> Lowerer<'_, H> {
     /// Binds the kernel's parameters.
     pub(crate) fn bind_arguments(&mut self, tree: &Function, args: &[ArgSpec<H::Object>]) -> Fallible<()> {
@@ -683,7 +686,9 @@ impl<H: Host> Lowerer<'_, H> {
         };
         let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
         match self.host.meaning(object) {
-            Meaning::Tuple | Meaning::List | Meaning::Dict if !self.holds_array(object, MAX_SEARCH_DEPTH) => {
+            Meaning::Tuple | Meaning::List | Meaning::Dict
+                if !self.holds_array(object, MAX_SEARCH_DEPTH, &mut MAX_SEARCHED.clone()) =>
+            {
                 self.pin(of);
                 self.host.guard(object);
                 Ok(term.clone())
@@ -715,16 +720,17 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Whether a container leads to an array, which host code is given as an expression.
-    fn holds_array(&self, object: &H::Object, depth: usize) -> bool {
-        if depth == 0 {
+    fn holds_array(&self, object: &H::Object, depth: usize, left: &mut usize) -> bool {
+        if depth == 0 || *left == 0 {
             return false;
         }
+        *left -= 1;
         let items = match self.host.meaning(object) {
             Meaning::Tuple | Meaning::List => self.host.items(object),
             Meaning::Dict => self.host.pairs(object).into_iter().map(|(_, value)| value).collect(),
             _ => return self.host.argument_array(object, ElementAnnotation::Any).is_some(),
         };
-        items.iter().any(|item| self.holds_array(item, depth - 1))
+        items.iter().any(|item| self.holds_array(item, depth - 1, left))
     }
 
     /// `super()`: with the class of the method and its receiver, as Python adds them.
