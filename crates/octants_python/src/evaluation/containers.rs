@@ -22,7 +22,7 @@ pub fn is_container(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether an object is no container, or one that can be compared by all that it holds. What is in it twice counts twice: it is compared twice, too.
 pub fn is_small(object: &Bound<'_, PyAny>) -> bool {
-    is_within(object, MAX_COMPARED_DEPTH, &mut MAX_COMPARED_ITEMS.clone())
+    is_within(object, MAX_COMPARED_DEPTH, &mut { MAX_COMPARED_ITEMS })
 }
 
 fn is_within(object: &Bound<'_, PyAny>, depth: usize, left: &mut usize) -> bool {

@@ -687,7 +687,7 @@ impl<H: Host> Lowerer<'_, H> {
         let Some(of) = self.member_of(object) else { return Ok(term.clone()) };
         match self.host.meaning(object) {
             Meaning::Tuple | Meaning::List | Meaning::Dict
-                if !self.holds_array(object, MAX_SEARCH_DEPTH, &mut MAX_SEARCHED.clone()) =>
+                if !self.holds_array(object, MAX_SEARCH_DEPTH, &mut { MAX_SEARCHED }) =>
             {
                 self.pin(of);
                 self.host.guard(object);
