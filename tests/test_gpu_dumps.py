@@ -52,10 +52,10 @@ def test_a_capability_that_llvm_does_not_know_is_shown_as_an_older_one():
     assert ".target sm_90" in compiled().dump("ptx", capability=120)
 
 
-def test_fast_math_is_seen_in_ptx():
-    assert "div.full.f32" in compiled(fast_math=True).dump("ptx")
-    exact = compiled(fast_math=False).dump("ptx")
-    assert "div.rn.f32" in exact and "div.full" not in exact
+@pytest.mark.parametrize("fast_math", [True, False])
+def test_quotients_in_ptx_are_correctly_rounded(fast_math):
+    text = compiled(fast_math=fast_math).dump("ptx")
+    assert "div.rn.f32" in text and "div.full" not in text
 
 
 @pytest.mark.parametrize("limit", [None, 1 << 20])

@@ -96,7 +96,8 @@ def test_every_public_function_is_refused_or_only_calculates():
         module = getattr(thing, "__module__", "") or ""
         if name.startswith("_") or not inspect.isfunction(thing) or module in allowed_modules:
             continue
-        if getattr(thing, "__octants__", None) is None:
+        # `oc.func(f)(x)` calls a function of Python's as a func.
+        if getattr(thing, "__octants__", None) is None and thing is not oc.func:
             refused(thing)
 
 

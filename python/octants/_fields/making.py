@@ -247,8 +247,8 @@ def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout
     """Places fields in a new tree that has nothing else, each in a node of its own."""
     if len(shape) > MAX_AXES:
         text = f"a field has at most {MAX_AXES} axes, and a shape of {len(shape)} extents was given"
-        help = "let one axis stand for several: `x[i * m + j]`, or use vectors and matrices as elements"
-        raise refusal("OC0415", text, help)
+        hint = "let one axis stand for several: `x[i * m + j]`, or use vectors and matrices as elements"
+        raise refusal("OC0415", text, hint)
     axes_in_order = _ordered(shape, order)
     if offset is not None:
         offset = [whole(first, "an offset") for first in ([offset] if not hasattr(offset, "__iter__") else offset)]
