@@ -296,6 +296,48 @@ def test_several_calls_of_loop_config_add_up(arch):
     assert k(np.zeros(1, np.float32)) == 50
 
 
+SMALL = [oc.i8, oc.u8, oc.i16, oc.u16]
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+def test_small_integers_that_overflow_are_told(arch, dtype, capfd):
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
+    info = np.iinfo({"i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16"}[str(dtype)])
+    low, high = int(info.min), int(info.max)
+
+    @oc.kernel
+    def add(a: dtype, b: dtype) -> dtype:
+        return a + b
+
+    @oc.kernel
+    def subtract(a: dtype, b: dtype) -> dtype:
+        return a - b
+
+    @oc.kernel
+    def multiply(a: dtype, b: dtype) -> dtype:
+        return a * b
+
+    @oc.kernel
+    def shift(a: dtype, b: dtype) -> dtype:
+        return a << b
+
+    def told():
+        oc.sync()
+        return capfd.readouterr().out
+
+    for kernel, word, wraps, fits in (
+        (add, "Addition", (high, 1, low), (high - 1, 1, high)),
+        (subtract, "Subtraction", (low, 1, high), (low + 1, 1, low)),
+        (multiply, "Multiplication", (high, 2, low - 2 + (low == 0) * (high + 1)), (high // 2, 2, high - 1)),
+        (shift, "Shift left", (high, 2, (high << 2) % (high - low + 1) - (high - low + 1) * (low < 0)), (1, 3, 8)),
+    ):
+        a, b, _ = wraps
+        kernel(a, b)
+        assert f"{word} overflow detected in" in told()
+        a, b, expected = fits
+        assert kernel(a, b) == expected and told() == ""
+
+
 def test_gradients_without_a_place_are_refused_at_any_launch(arch):
     @oc.kernel
     def k(y: oc.types.ndarray()):

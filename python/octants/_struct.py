@@ -162,7 +162,7 @@ class StructType:
             return NotImplemented
         from typing import Optional
 
-        return Optional[self]
+        return Optional[self]  # noqa: UP045
 
     __ror__ = __or__
 

@@ -17,8 +17,7 @@
 //! }
 //! ```
 //!
-//! Only what the user wrote is looked at: ops with a place in a file. Integers of 8 and 16 bits wrap in silence. Expects scalars, and
-//! leaves the structured phase; stands before anything folds or rewrites arithmetic.
+//! Only what the user wrote is looked at: ops with a place in a file. Expects scalars, and leaves the structured phase; stands before anything folds or rewrites arithmetic.
 
 use octants_ir::ops::{ArithOp, AssertKind, BitOp, CompareOp, MathOp, PrintPiece, PrintSpec};
 use octants_ir::rewrite::regions_in;
@@ -87,7 +86,7 @@ fn check_divisor(b: &mut Builder<'_>, op: Op) {
 fn check_overflow(b: &mut Builder<'_>, op: Op) {
     let data = &b.kernel.ops[op];
     let (kind, &[x, y], &[result]) = (&data.kind, &data.operands[..], &data.results[..]) else { return };
-    let Some(ty) = b.kernel.ty(result).scalar().filter(|ty| ty.is_integral() && ty.bits() >= 32) else {
+    let Some(ty) = b.kernel.ty(result).scalar().filter(|ty| ty.is_integral() && *ty != Scalar::U1) else {
         return;
     };
     let (name, overflows) = match kind {
@@ -116,7 +115,7 @@ fn check_overflow(b: &mut Builder<'_>, op: Op) {
 
 fn sum_overflows(b: &mut Builder<'_>, op: ArithOp, ty: Scalar, [x, y, result]: [Value; 3]) -> Value {
     match (ty.bits(), ty.is_signed(), op) {
-        (32, true, _) => wide_differs(b, op, [x, y, result]),
+        (8 | 16 | 32, true, _) => wide_differs(b, op, [x, y, result]),
         (_, true, _) => {
             // The result's sign is wrong: not that of two equal signs, or not that of what is subtracted from.
             let other = if op == ArithOp::Add { result } else { x };
@@ -131,7 +130,7 @@ fn sum_overflows(b: &mut Builder<'_>, op: ArithOp, ty: Scalar, [x, y, result]: [
 }
 
 fn product_overflows(b: &mut Builder<'_>, ty: Scalar, [x, y, result]: [Value; 3]) -> Value {
-    if ty.bits() == 32 {
+    if ty.bits() <= 32 {
         return wide_differs(b, ArithOp::Mul, [x, y, result]);
     }
     // A product divided by a factor is the other one. The least number by -1 divides back to itself.

@@ -271,7 +271,9 @@ fn pays(kernel: &Kernel, parents: &Parents, updates: &Updates) -> bool {
 /// What the updates are computed from, without themselves.
 fn slice_cost(kernel: &Kernel, parents: &Parents, updates: Vec<Op>) -> u32 {
     let (mut seen, mut is_update, mut cost) = (SideTable::new(false), SideTable::new(false), 0_u32);
-    updates.iter().for_each(|&update| is_update.set(update, true));
+    for &update in &updates {
+        is_update.set(update, true);
+    }
     let mut pending = updates;
     while let Some(op) = pending.pop() {
         if seen[op] {

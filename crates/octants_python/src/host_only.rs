@@ -71,7 +71,7 @@ pub fn is_host_only(object: &Bound<'_, PyAny>) -> bool {
     }
     let name = text(object, "__name__");
     let is_any_of = |names: &[&str]| name.as_deref().is_some_and(|name| names.contains(&name));
-    !is_any_of(QUERIES) && !(module == "octants._session" && is_any_of(MARKS))
+    !(is_any_of(QUERIES) || module == "octants._session" && is_any_of(MARKS))
 }
 
 /// Refuses to go on if Python code runs that a compilation called.

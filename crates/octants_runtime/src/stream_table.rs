@@ -170,7 +170,9 @@ impl StreamTable {
         let events = self.with(|entries| {
             entries.ended = true;
             let Entries { streams, retired, followers, births, events, .. } = entries;
-            streams.iter().for_each(|state| state.close());
+            for state in &*streams {
+                state.close();
+            }
             retired.append(streams);
             retired.extend(followers.drain(..).map(|(_, state)| state).chain(births.take()));
             std::mem::take(events)

@@ -106,6 +106,12 @@ pub struct ResetCounts([AtomicU64; MAX_COUNTED_DEVICES]);
 /// Devices beyond so many share the counts of others, and are taken for lost with them. Chosen: no machine has as many.
 const MAX_COUNTED_DEVICES: usize = 64;
 
+impl Default for ResetCounts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl ResetCounts {
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; MAX_COUNTED_DEVICES])

@@ -364,7 +364,7 @@ unsafe impl Device for ProcessDevice {
 
     unsafe fn event_passed(&self, event: Event) -> bool {
         // Only a process that is gone does not answer, and it runs nothing.
-        self.word(Verb::EventPassed, "event_passed", &[event.0]).map_or(true, |passed| passed != 0)
+        self.word(Verb::EventPassed, "event_passed", &[event.0]) != Ok(0)
     }
 
     unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
@@ -389,7 +389,7 @@ unsafe impl Device for ProcessDevice {
 
     unsafe fn is_idle(&self, stream: Stream) -> bool {
         // Only a process that is gone does not answer, and it runs nothing.
-        self.word(Verb::IsIdle, "is_idle", &[stream.0]).map_or(true, |idle| idle != 0)
+        self.word(Verb::IsIdle, "is_idle", &[stream.0]) != Ok(0)
     }
 
     unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {

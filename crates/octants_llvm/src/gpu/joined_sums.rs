@@ -101,12 +101,16 @@ impl Emitter<'_> {
                 Some(Type::Array(_)) if touches_one && self.options.noalias => {
                     let param = self.kernel.as_param(data.operands[0]);
                     let closed = param.and_then(|param| open.remove(&param));
-                    closed.into_iter().for_each(|open| open.close(&mut joined));
+                    if let Some(open) = closed {
+                        open.close(&mut joined);
+                    }
                 }
                 _ => std::mem::take(&mut open).into_values().for_each(|open| open.close(&mut joined)),
             }
         }
-        open.into_values().for_each(|open| open.close(&mut joined));
+        for open in open.into_values() {
+            open.close(&mut joined);
+        }
         joined
     }
 

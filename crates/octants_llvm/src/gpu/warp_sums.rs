@@ -104,7 +104,9 @@ impl Emitter<'_> {
         }
         let mut sharing = SideTable::new(Sharing::Unknown);
         own.iter().filter(|_| are_few(&own)).for_each(|&op| sharing.set(op, Sharing::Some));
-        shared.iter().for_each(|&op| sharing.set(op, Sharing::All));
+        for &op in &shared {
+            sharing.set(op, Sharing::All);
+        }
         Some(Rc::new(sharing))
     }
 
@@ -311,7 +313,7 @@ struct InStep {
     body: Region,
     /// The bodies of the loops, those outside first.
     loops: Vec<Region>,
-    is_in_step: SideTable<Region, bool>,
+    uniform: SideTable<Region, bool>,
     /// Arrays that the body does something else with than adding to them; found when it is asked for.
     reads: OnceCell<SideTable<Value, bool>>,
 }
@@ -319,7 +321,7 @@ struct InStep {
 impl InStep {
     fn of(kernel: &Kernel, body: Region) -> Self {
         let mut found =
-            Self { body, loops: Vec::new(), is_in_step: SideTable::new(false), reads: OnceCell::new() };
+            Self { body, loops: Vec::new(), uniform: SideTable::new(false), reads: OnceCell::new() };
         let mut looked_at = 0;
         loop {
             let region = if looked_at == 0 { body } else { found.loops[looked_at - 1] };
@@ -329,7 +331,7 @@ impl InStep {
                     && data.operands[..2].iter().all(|&bound| found.is_uniform(kernel, bound, MOST_INDEX_OPS))
                 {
                     found.loops.push(data.regions[0]);
-                    found.is_in_step.set(data.regions[0], true);
+                    found.uniform.set(data.regions[0], true);
                 }
             }
             looked_at += 1;
@@ -358,7 +360,7 @@ impl InStep {
     fn is_uniform(&self, kernel: &Kernel, value: Value, depth: u32) -> bool {
         match kernel.values[value].def {
             ValueDef::Param(region, number) => {
-                region == kernel.body || number == 0 && region != self.body && self.is_in_step[region]
+                region == kernel.body || number == 0 && region != self.body && self.uniform[region]
             }
             ValueDef::Result(op, _) => {
                 let data = &kernel.ops[op];

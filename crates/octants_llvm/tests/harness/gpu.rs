@@ -25,7 +25,7 @@ const NOTHING: u32 = 0xDEAD_BEEF;
 type Entry = unsafe extern "C" fn(*const u8, *const u64);
 
 /// How long a thread waits for the others, before it is certain that they do not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where threads wait for each other. One that does not come is told of: code for a GPU would be undefined there.
 struct Barrier {

@@ -100,7 +100,9 @@ pub(crate) fn recognise(kernel: &mut Kernel, assumptions: Assumptions, nans: Nan
         let mut updates: Vec<_> =
             stores.iter().filter_map(|(store, cell)| forms::update_of(&facts, *store, cell)).collect();
         updates.extend(absorbing::absorbing_updates(&facts, &stores, &updates));
-        updates.iter_mut().for_each(|update| update.stores_nan &= nans == Nans::Stored);
+        for update in &mut updates {
+            update.stores_nan &= nans == Nans::Stored;
+        }
         apply(kernel, body, &updates, &mut recognised);
     }
     if !loops.is_empty() {

@@ -146,7 +146,7 @@ struct PureFunction {
 /// All that a kernel's code depends on of what Python evaluated for it.
 #[derive(Default)]
 pub struct Evaluations {
-    evaluations: Vec<Evaluation>,
+    repeated: Vec<Evaluation>,
     /// What functions read that are not run again.
     names: Vec<NameRead>,
     functions: Vec<PureFunction>,
@@ -154,7 +154,7 @@ pub struct Evaluations {
 
 impl Evaluations {
     pub fn is_empty(&self) -> bool {
-        self.evaluations.is_empty() && self.names.is_empty() && self.functions.is_empty()
+        self.repeated.is_empty() && self.names.is_empty() && self.functions.is_empty()
     }
 
     /// Evaluates everything again; whether all of it is what the code is for.
@@ -162,8 +162,8 @@ impl Evaluations {
         if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
             return Ok(false);
         }
-        let mut results = Vec::with_capacity(self.evaluations.len());
-        for evaluation in &self.evaluations {
+        let mut results = Vec::with_capacity(self.repeated.len());
+        for evaluation in &self.repeated {
             match evaluation.again(py, &results)? {
                 Some(result) => results.push(result),
                 None => return Ok(false),
@@ -201,7 +201,7 @@ impl Evaluations {
 
     /// The objects that evaluations start from and that are kept alive for them, for Python's collector.
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for operand in self.evaluations.iter().flat_map(|evaluation| &evaluation.operands) {
+        for operand in self.repeated.iter().flat_map(|evaluation| &evaluation.operands) {
             if let Operand::Object(TemplateKey::Kept(object)) = operand {
                 visit.call(object)?;
             }
@@ -211,7 +211,7 @@ impl Evaluations {
 
     /// Whether they can ever hold again.
     pub fn is_alive(&self) -> bool {
-        self.evaluations.iter().all(|evaluation| {
+        self.repeated.iter().all(|evaluation| {
             evaluation.operands.iter().all(|operand| match operand {
                 Operand::Object(key) => key.is_alive(),
                 Operand::Result(_) | Operand::Expr(_) => true,

@@ -287,14 +287,13 @@ impl<'py> Reads<'py> {
                     let name = instruction.getattr("argval")?.cast_into::<PyString>()?;
                     let of_module = globals.get_item(&name)?;
                     self.names.push((function, false, name.clone(), of_module.clone()));
-                    match of_module {
-                        Some(value) => self.is_steady(&value, depth)?,
-                        None => {
-                            let value = builtins.get_item(&name)?;
-                            self.names.push((function, true, name.clone(), value.clone()));
-                            let name = name.to_string();
-                            value.is_some() && name != "print" && !IMPURE_BUILTINS.contains(&&*name)
-                        }
+                    if let Some(value) = of_module {
+                        self.is_steady(&value, depth)?
+                    } else {
+                        let value = builtins.get_item(&name)?;
+                        self.names.push((function, true, name.clone(), value.clone()));
+                        let name = name.to_string();
+                        value.is_some() && name != "print" && !IMPURE_BUILTINS.contains(&&*name)
                     }
                 }
                 // `numpy.random`, files, and objects that are asked for what Python keeps of them.

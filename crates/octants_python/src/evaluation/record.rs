@@ -379,7 +379,7 @@ impl<'py> Recorder<'py> {
                 seen: entry.seen,
             });
         }
-        let mut found = Evaluations { evaluations, ..Evaluations::default() };
+        let mut found = Evaluations { repeated: evaluations, ..Evaluations::default() };
         for reads in self.reads.take() {
             for (function, is_builtin, name, value) in reads.names {
                 let value = value.map(|value| TemplateKey::of(&value)).transpose()?;

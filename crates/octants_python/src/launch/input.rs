@@ -322,9 +322,10 @@ impl Check {
                 object.get_type_ptr().cast() == class.as_ptr() && object.len()? == *length
             }
             Self::Keys(class, keys) => {
-                let mut now = match object.get_type_ptr().cast() == class.as_ptr() {
-                    true => object.try_iter()?,
-                    false => return Ok(false),
+                let mut now = if object.get_type_ptr().cast() == class.as_ptr() {
+                    object.try_iter()?
+                } else {
+                    return Ok(false);
                 };
                 let are_same = keys
                     .iter()

@@ -63,10 +63,12 @@ impl<'a> Uses<'a, '_> {
             return self.note_in(on);
         }
         // Each of the libraries is told, also if another one cannot be.
-        self.arguments.streams.iter().fold(Ok(()), |told, &stream| {
+        let mut told = Ok(());
+        for &stream in &self.arguments.streams {
             let now = self.compiled.launch_before(stream, None);
-            told.and(now.map_err(|error| errors::from_error(self.py, &error)))
-        })
+            told = told.and(now.map_err(|error| errors::from_error(self.py, &error)));
+        }
+        told
     }
 
     /// Notes a stream, for copies of the host and for other libraries; waits for it if it uses the host's arrays in place.
@@ -83,9 +85,10 @@ impl<'a> Uses<'a, '_> {
             [&mut { of_arrays }, &mut { of_trees }, &mut { of_record }];
         let noted = compiled.after_launch(on, memories.into_iter().flatten());
         let noted = noted.map_err(|error| errors::from_error(py, &error));
-        let kept = foreign
-            .iter()
-            .fold(Ok(()), |kept, array| kept.and(foreign::keep_for_stream(array, compiled, on)));
+        let mut kept = Ok(());
+        for array in foreign {
+            kept = kept.and(foreign::keep_for_stream(array, compiled, on));
+        }
         // Nobody else keeps what a library was not told of.
         let not_kept = if kept.is_err() { &foreign[..] } else { &[] };
         if host.is_empty() && staged.is_empty() && not_kept.is_empty() {

@@ -24,7 +24,7 @@ pub fn is_all_content(object: &Bound<'_, PyAny>) -> bool {
 }
 
 pub fn attributes<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    object.getattr_opt("__dict__").ok()?.filter(|attributes| attributes.is_exact_instance_of::<PyDict>())
+    object.getattr_opt("__dict__").ok()?.filter(pyo3::types::PyAnyMethods::is_exact_instance_of::<PyDict>)
 }
 
 type Pairs<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
@@ -77,13 +77,13 @@ pub fn number_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 
 /// The function behind a method, and the object that it is bound to.
 pub fn bound<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = object.py();
     if let Ok(func) = object.cast::<Func>() {
         let func = func.get();
         let receiver = func.receiver.as_ref()?.bind(py).clone();
         return Some((func.function.bind(py).clone().into_any(), receiver));
     }
-    static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if object.get_type().is(METHOD.import(py, "types", "MethodType").ok()?) {
         return Some((object.getattr("__func__").ok()?, object.getattr("__self__").ok()?));
     }

@@ -279,13 +279,12 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Option<Term<H::Object>> {
         let (a, b) = self.formula_pair(a, b)?;
         let now = arithmetic::extremum(is_max, a.now, b.now);
-        Some(match a.formula.extremum(is_max, &b.formula) {
-            Some(formula) => calculated(formula, now),
-            None => {
-                self.pin_operands(&a.formula);
-                self.pin_operands(&b.formula);
-                fold::literal(now)
-            }
+        Some(if let Some(formula) = a.formula.extremum(is_max, &b.formula) {
+            calculated(formula, now)
+        } else {
+            self.pin_operands(&a.formula);
+            self.pin_operands(&b.formula);
+            fold::literal(now)
         })
     }
 
