@@ -382,9 +382,17 @@ mod tests {
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
-        let (two, text) = names(Some(2));
-        let first =
-            ["input", "keep_rounding", "scalarise", "check_arithmetic", "expand_field_loops", "lower_random"];
+        // The first two that are not required beside one that has nothing to do here.
+        let (two, text) = names(Some(3));
+        let first = [
+            "input",
+            "erase_detach",
+            "keep_rounding",
+            "scalarise",
+            "check_arithmetic",
+            "expand_field_loops",
+            "lower_random",
+        ];
         assert_eq!(
             two,
             [
