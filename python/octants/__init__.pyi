@@ -135,7 +135,7 @@ def kernel(fn: Callable[_P, _R]) -> _Kernel[_P, _R]:
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
     for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
     which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
-    other."""
+    other, but takes no ``qd_stream`` and has no ``oc.stream_parallel`` blocks."""
 
 @overload
 def kernel(
@@ -146,7 +146,7 @@ def kernel(
     Every parameter is annotated: ``oc.f32``, ``int``, ``oc.types.ndarray(dtype=oc.f32, ndim=1)``. Compiled when first called, once
     for each kind of arguments. Every kernel is kept on disk; ``fastcache=True`` promises that this one depends on its arguments alone,
     which is checked, and changes nothing else. A kernel with ``graph=True`` runs as any
-    other."""
+    other, but takes no ``qd_stream`` and has no ``oc.stream_parallel`` blocks."""
 
 @overload
 def func(fn: _T) -> _T:

@@ -472,9 +472,6 @@ def dtype_by_name(name: str) -> DataType:
 def explain(code: str) -> str | None:
     """What a code of a diagnostic means, or nothing if there is no such code."""
 
-def refusal(code: str, message: str, help: str | None = None) -> Exception:
-    """The exception of a diagnostic that the Python half of the package raises."""
-
 def plain_array(values: Any, dtype: DataType | None = None) -> Any | None:
     """An array of the numbers in a list, or in a list of lists of one length: of `dtype` or of the type that numpy gives them. Lists are tuples, too. `None` for
     anything else than Python's own numbers, and for numbers that do not fit: those need a closer look."""

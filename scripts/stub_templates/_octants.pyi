@@ -31,9 +31,26 @@ class DataType:
 
 class Expr: ...
 
+class OpenSession:
+    """A session that is open, and not the current one yet."""
+
 class Runtime:
     call_hook: Any
-    def start(self, arch: str, default_fp: DataType, default_ip: DataType, options: dict[str, object]) -> None: ...
+    def open(self, arch: str, default_fp: DataType, default_ip: DataType, options: dict[str, object]) -> OpenSession:
+        """Opens a session, which is not the current one yet."""
+
+    def begin(self, opened: OpenSession) -> None:
+        """Makes a session that was opened the current one; the one before it ends."""
+
+    def before_fork(self) -> None:
+        """To be called before the process forks: waits, for a while, for what other threads are at."""
+
+    def after_fork(self) -> None:
+        """To be called in the parent after a fork."""
+
+    def after_fork_in_child(self) -> None:
+        """To be called in the child after a fork."""
+
     def configure(self, options: dict[str, object]) -> None: ...
     def end(self) -> None: ...
     def sync(self, all: bool) -> None: ...
