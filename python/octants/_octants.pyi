@@ -522,3 +522,6 @@ def tell_of_write(object: Any, method: str) -> None:
 
 def tell_of_torch(tensor: Any) -> None:
     """Torch has written to a tensor, some time ago."""
+
+def refusal(code: str, message: str, help: str | None = None) -> Exception:
+    """The exception of a diagnostic that the Python half of the package raises."""

@@ -334,3 +334,6 @@ class WriteLog:
 
 def tell_of_write(object: Any, method: str) -> None: ...
 def tell_of_torch(tensor: Any) -> None: ...
+
+def refusal(code: str, message: str, help: str | None = None) -> Exception:
+    """The exception of a diagnostic that the Python half of the package raises."""
