@@ -835,9 +835,7 @@ fn what_is_kept_of_a_stream_is_forgotten_before_its_handle_is_free() {
         let device = open().unwrap();
         // SAFETY: the driver only records.
         unsafe {
-            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
-            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
-            let function = device.function(module, "t").unwrap();
+            let (module, function) = load_task(&device);
             let range = device.reserve_range(1 << 20).unwrap();
             let stream = device.create_stream(StreamPriority::Normal).unwrap();
             launch_on(&device, function, Domain::Once, stream);
@@ -1051,6 +1049,16 @@ fn a_range_gets_memory_beside_what_runs() {
     );
 }
 
+/// A module of one task. The driver only records.
+unsafe fn load_task(device: &CudaDevice) -> (octants_hal::Module, Function) {
+    let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
+    // SAFETY: the caller gives a device of the fake driver's.
+    unsafe {
+        let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
+        (module, device.function(module, "t").unwrap())
+    }
+}
+
 #[test]
 fn launches_never_fill_a_queue_once_there_are_ranges() {
     let waits = std::cell::Cell::new(0);
@@ -1066,9 +1074,7 @@ fn launches_never_fill_a_queue_once_there_are_ranges() {
         let device = open().unwrap();
         // SAFETY: the driver only records.
         unsafe {
-            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
-            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
-            let function = device.function(module, "t").unwrap();
+            let (module, function) = load_task(&device);
             let launch = |times: usize| (0..times).for_each(|_| launch_in(&device, function, Domain::Once));
             launch(300);
             let range = device.reserve_range(1 << 20).unwrap();
@@ -1095,9 +1101,7 @@ fn a_full_queue_holds_up_its_own_stream_alone() {
         let device = open().unwrap();
         // SAFETY: the driver only records.
         unsafe {
-            let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
-            let module = device.load_module(&Image { name: "t", parts: &[part] }).unwrap();
-            let function = device.function(module, "t").unwrap();
+            let (module, function) = load_task(&device);
             let range = device.reserve_range(1 << 20).unwrap();
             let launch = |stream: u64| launch_on(&device, function, Domain::Once, Stream(stream));
             std::thread::scope(|scope| {
