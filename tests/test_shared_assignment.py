@@ -427,6 +427,30 @@ def test_debug_mode_gives_no_false_warning(device, quiet):
     assert reduce(x) == x.max() + x.sum()
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_debug_mode_tells_the_same_races_at_every_level(level):
+    oc.init(arch=oc.cfg.arch, debug=True, opt_level=level, log_level="error")
+
+    # An index that is computed twice, and checked twice, is one value.
+    @oc.kernel
+    def least(x: oc.types.ndarray(dtype=oc.i32, ndim=1), m: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in range(8):
+            m[0] = oc.select(m[0] < x[(i - 3) & 7], m[0], x[(i - 3) & 7])
+
+    @oc.kernel
+    def last(x: oc.types.ndarray(dtype=oc.i32, ndim=1), m: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in range(8):
+            m[0] = oc.select(i < x[(i - 3) & 7], m[0], x[(i - 3) & 7])
+
+    x, m = np.arange(1, 9, dtype=np.int32), np.full(1, 100, np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        least(x, m)
+    assert m[0] == 1
+    with pytest.warns(UserWarning, match="OC1007"):
+        last(x, m)
+
+
 def test_recognised_forms_are_private_to_each_thread():
     @oc.kernel
     def reduce(x: oc.types.ndarray(dtype=oc.f32, ndim=1)) -> oc.f32:

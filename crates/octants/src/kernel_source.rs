@@ -176,8 +176,7 @@ impl KernelSource {
         let begin = Instant::now();
         let options = PipelineOptions {
             assumptions,
-            // What an assignment in a parallel loop means does not depend on the level: the first two are needed for it.
-            limit: (self.options.opt_level == 0).then_some(2),
+            unoptimised: self.options.opt_level == 0,
             ..PipelineOptions::default()
         };
         let outcome = run_pipeline(kernel, options);

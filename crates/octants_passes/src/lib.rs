@@ -55,7 +55,8 @@ pub use keep_rounding::keep_rounding;
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{
-    Assumptions, Dump, Findings, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
+    Assumptions, Dump, Findings, Need, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass,
+    run_pipeline,
 };
 pub use merge_accesses::merge_accesses;
 pub use place_tapes::place_tapes;

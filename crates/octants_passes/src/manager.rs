@@ -52,11 +52,22 @@ pub struct Findings {
     pub races: Vec<Loc>,
 }
 
+/// What a pass is run for. **Which passes run at a level follows from this alone, and not from how many stand before them.**
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// Without it the result is no plan; bisection leaves it in.
+    Plan,
+    /// Without it an assignment in a parallel loop may not be seen to be an update, and be told as a race: what a program means, and what is found
+    /// out about it, is the same at every level.
+    Meaning,
+    /// Without it code is slower.
+    Speed,
+}
+
 /// One entry of the pipeline.
 pub struct Pass {
     pub name: &'static str,
-    /// Without it the result is no plan; bisection leaves it in.
-    pub required: bool,
+    pub need: Need,
     /// Why it stands where it stands.
     pub reason: &'static str,
     /// The phase that it leaves; all expect the structured one.
@@ -68,56 +79,56 @@ pub struct Pass {
 pub static PIPELINE: &[Pass] = &[
     Pass {
         name: "erase_detach",
-        required: false,
+        need: Need::Meaning,
         reason: "first: whoever looks for updates and patterns sees the values themselves",
         leaves: Phase::Structured,
         run: |kernel, _, _| erase_detach(kernel),
     },
     Pass {
         name: "keep_rounding",
-        required: true,
+        need: Need::Plan,
         reason: "before the rest: the others ask whether they may round otherwise",
         leaves: Phase::Structured,
         run: |kernel, _, _| keep_rounding(kernel),
     },
     Pass {
         name: "scalarise",
-        required: true,
+        need: Need::Plan,
         reason: "before all others: every pass after it knows scalars only, and fixed components of locals become locals of their own",
         leaves: Phase::Structured,
         run: |kernel, _, _| scalarise(kernel),
     },
     Pass {
         name: "check_arithmetic",
-        required: true,
+        need: Need::Plan,
         reason: "after scalarise, since it knows scalars only; before all that rewrites or adds arithmetic",
         leaves: Phase::Structured,
         run: |kernel, _, _| check_arithmetic(kernel),
     },
     Pass {
         name: "expand_field_loops",
-        required: true,
+        need: Need::Plan,
         reason: "after check_arithmetic, since an index that digits make up never overflows; before all that asks for a loop's bounds",
         leaves: Phase::Structured,
         run: |kernel, _, _| expand_field_loops(kernel),
     },
     Pass {
         name: "lower_random",
-        required: true,
+        need: Need::Plan,
         reason: "before promote_locals, which makes values of its counters, and before loops are dropped, which it counts",
         leaves: Phase::Structured,
         run: |kernel, _, _| lower_random(kernel),
     },
     Pass {
         name: "promote_locals",
-        required: false,
+        need: Need::Meaning,
         reason: "after scalarise, whose locals it promotes; before all that looks at values",
         leaves: Phase::Structured,
         run: |kernel, _, _| promote_locals(kernel),
     },
     Pass {
         name: "split_digits",
-        required: true,
+        need: Need::Plan,
         reason: "after check_arithmetic, since an index outside a field is no overflow; before simplify, which cancels what it adds, so that \
                  passes after it see which iteration owns an element",
         leaves: Phase::Structured,
@@ -125,28 +136,28 @@ pub static PIPELINE: &[Pass] = &[
     },
     Pass {
         name: "simplify",
-        required: false,
+        need: Need::Meaning,
         reason: "after promotion, which leaves slots that nobody reads; index forms and invariant places are plain after it",
         leaves: Phase::Structured,
         run: |kernel, _, _| simplify(kernel),
     },
     Pass {
         name: "recognise_reductions",
-        required: true,
+        need: Need::Plan,
         reason: "needs plain values and index forms; before demote_atomics and privatise_reductions, which make its updates cheap",
         leaves: Phase::Structured,
         run: |kernel, assumptions, findings| findings.races = recognise_reductions(kernel, assumptions),
     },
     Pass {
         name: "keep_rounding",
-        required: true,
+        need: Need::Plan,
         reason: "again, for assignments that turned out to be such updates",
         leaves: Phase::Structured,
         run: |kernel, _, _| keep_rounding(kernel),
     },
     Pass {
         name: "slice_bits",
-        required: false,
+        need: Need::Speed,
         reason: "needs plain index forms; behind recognise_reductions, which tells of races in the loop as it was written; before all that asks what \
                  an iteration does",
         leaves: Phase::Structured,
@@ -154,63 +165,63 @@ pub static PIPELINE: &[Pass] = &[
     },
     Pass {
         name: "claim_words",
-        required: false,
+        need: Need::Speed,
         reason: "behind slice_bits, for what it leaves; before all that asks what an iteration does",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| claim_words(kernel, assumptions),
     },
     Pass {
         name: "gather_updates",
-        required: false,
+        need: Need::Speed,
         reason: "needs plain index forms, and updates that are no assignments any more; before demote_atomics, which makes its updates plain ones",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| gather_updates(kernel, assumptions),
     },
     Pass {
         name: "claim_rows",
-        required: false,
+        need: Need::Speed,
         reason: "needs plain index forms, and updates that are still atomic; before privatise_reductions, which makes a reduction of its check",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| claim_rows(kernel, assumptions),
     },
     Pass {
         name: "demote_atomics",
-        required: false,
+        need: Need::Speed,
         reason: "needs plain index forms; before privatise_reductions, so that what is owned is not taken for shared",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| demote_atomics(kernel, assumptions),
     },
     Pass {
         name: "privatise_reductions",
-        required: false,
+        need: Need::Speed,
         reason: "what is still atomic is shared by iterations; leaves its accumulators as locals",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| privatise_reductions(kernel, assumptions),
     },
     Pass {
         name: "sink_updates",
-        required: false,
+        need: Need::Speed,
         reason: "after demote_atomics and privatise_reductions: what is still atomic and shared by iterations costs most inside loops",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| sink_updates(kernel, assumptions),
     },
     Pass {
         name: "promote_locals",
-        required: false,
+        need: Need::Speed,
         reason: "again, for the accumulators and for locals that only atomics kept",
         leaves: Phase::Structured,
         run: |kernel, _, _| promote_locals(kernel),
     },
     Pass {
         name: "check_tapes",
-        required: true,
+        need: Need::Plan,
         reason: "behind all that changes what is kept; before place_tapes, after which nothing says how many cells a tape has",
         leaves: Phase::Structured,
         run: |kernel, _, _| check_tapes(kernel),
     },
     Pass {
         name: "place_tapes",
-        required: true,
+        need: Need::Plan,
         reason: "after demote_atomics and privatise_reductions, which ask which iteration owns an element: it makes several iterations one; \
                  before the last simplify",
         leaves: Phase::Structured,
@@ -218,28 +229,28 @@ pub static PIPELINE: &[Pass] = &[
     },
     Pass {
         name: "simplify",
-        required: false,
+        need: Need::Speed,
         reason: "again, for what the accumulators' slots and demoted updates left",
         leaves: Phase::Structured,
         run: |kernel, _, _| simplify(kernel),
     },
     Pass {
         name: "reuse_cells",
-        required: false,
+        need: Need::Speed,
         reason: "behind simplify, which makes equal arguments one value; before merge_accesses, which remembers nothing across the calls that it takes out",
         leaves: Phase::Structured,
         run: |kernel, _, _| reuse_cells(kernel),
     },
     Pass {
         name: "strip_by_cells",
-        required: false,
+        need: Need::Speed,
         reason: "behind reuse_cells, which leaves one look for each cell of an iteration; before merge_accesses, which sees the loops that it makes",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| strip_by_cells(kernel, assumptions),
     },
     Pass {
         name: "merge_accesses",
-        required: false,
+        need: Need::Speed,
         reason: "after demote_atomics and gather_updates, which make several accesses of an element, and behind simplify, which makes equal \
                  indices one value",
         leaves: Phase::Structured,
@@ -247,7 +258,7 @@ pub static PIPELINE: &[Pass] = &[
     },
     Pass {
         name: "split_tasks",
-        required: true,
+        need: Need::Plan,
         reason: "last: nothing may move between tasks after it",
         leaves: Phase::Tasks,
         run: |kernel, _, _| split_tasks(kernel),
@@ -265,6 +276,8 @@ pub struct PipelineOptions<'a> {
     pub dump: Option<Dump<'a>>,
     /// Of the passes that are not required, only this many are run: halve it to find the pass that breaks a kernel.
     pub limit: Option<usize>,
+    /// Leave out what is needed for speed alone.
+    pub unoptimised: bool,
     /// Verify after each pass. Debug builds always do.
     pub verify: bool,
 }
@@ -302,7 +315,10 @@ pub fn run_pipeline(mut kernel: Kernel, mut options: PipelineOptions<'_>) -> Out
     }
     let mut left = options.limit.unwrap_or(usize::MAX);
     for (index, pass) in PIPELINE.iter().enumerate() {
-        if !pass.required {
+        if pass.need == Need::Speed && options.unoptimised {
+            continue;
+        }
+        if pass.need != Need::Plan {
             if left == 0 {
                 continue;
             }
@@ -382,8 +398,7 @@ mod tests {
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
-        // The first two that are not required beside one that has nothing to do here.
-        let (two, text) = names(Some(3));
+        let (three, text) = names(Some(3));
         let first = [
             "input",
             "erase_detach",
@@ -394,7 +409,7 @@ mod tests {
             "lower_random",
         ];
         assert_eq!(
-            two,
+            three,
             [
                 &first[..],
                 &[
@@ -414,6 +429,25 @@ mod tests {
         let (all, text) = names(None);
         assert_eq!(all.len(), PIPELINE.len() + 1);
         assert!(!text.contains("atomic_add"));
+    }
+
+    #[test]
+    fn what_a_program_means_is_found_out_by_the_same_passes_at_every_level() {
+        let names = |unoptimised| {
+            let mut seen = Vec::new();
+            let mut dump = |_: usize, name: &str, _: &Kernel| seen.push(name.to_string());
+            let options =
+                PipelineOptions { unoptimised, dump: Some(&mut dump), ..PipelineOptions::default() };
+            run_pipeline(double(), options);
+            seen
+        };
+        let until_findings = |names: &[String]| {
+            let found = names.iter().position(|name| name == "recognise_reductions");
+            names[..=found.expect("it runs at every level")].to_vec()
+        };
+        let (plain, all) = (names(true), names(false));
+        assert_eq!(until_findings(&plain), until_findings(&all));
+        assert!(plain.len() < all.len());
     }
 
     #[test]

@@ -133,7 +133,12 @@ fn passes_keep(first: &Kernel, arguments: &str, steps: u64, expected: &str) -> R
             }
         };
         let assumptions = Assumptions { noalias, copies: false, exclusive: false, few_tasks: noalias };
-        let options = PipelineOptions { assumptions, dump: Some(&mut look), limit: None, verify: true };
+        let options = PipelineOptions {
+            assumptions,
+            dump: Some(&mut look),
+            verify: true,
+            ..PipelineOptions::default()
+        };
         run_pipeline(first.clone(), options);
         if let Some(message) = wrong {
             return Err(message);
