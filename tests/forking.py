@@ -9,6 +9,9 @@ something is wrong. One that hangs is ended by its alarm.
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
 import os
 import signal
 import sys
@@ -156,6 +159,47 @@ def compiling(forks: int, world: World) -> dict[int, int]:
 
     with beside(lambda number: add(other, number)):
         return count(forks, work)
+
+
+class SlowModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """A module of the package that takes until ``ready`` to import."""
+
+    NAME = "octants._slow_to_import"
+
+    def __init__(self):
+        self.begun, self.ready = threading.Event(), threading.Event()
+
+    def find_spec(self, name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == self.NAME else None
+
+    def exec_module(self, module):
+        self.begun.set()
+        assert self.ready.wait(CHILD_SECONDS)
+        module.value = 7
+
+
+def importing(forks: int, world: World) -> dict[int, int]:
+    """Another thread is amid an import of a module of the package."""
+    seen: dict[int, int] = {}
+    for number in range(forks):
+        slow = SlowModule()
+        sys.meta_path.insert(0, slow)
+
+        def work(slow=slow, number=number) -> None:
+            slow.ready.set()
+            assert importlib.import_module(slow.NAME).value == 7
+            world.use(-1 - number)
+
+        thread = threading.Thread(target=importlib.import_module, args=(slow.NAME,))
+        thread.start()
+        slow.begun.wait()
+        code = forked(work)
+        seen[code] = seen.get(code, 0) + 1
+        slow.ready.set()
+        thread.join()
+        assert sys.modules.pop(slow.NAME).value == 7
+        sys.meta_path.remove(slow)
+    return seen
 
 
 def quiet(forks: int, world: World) -> dict[int, int]:

@@ -26,8 +26,8 @@ def outcomes(name: str, forks: int, device: str = "cpu") -> dict[int, int]:
 
 
 @pytest.mark.no_device
-@pytest.mark.parametrize("name", ["quiet", "resetting"])
-def test_children_of_a_process_at_rest_are_right(name):
+@pytest.mark.parametrize("name", ["quiet", "resetting", "importing"])
+def test_children_of_a_process_that_computes_nothing_are_right(name):
     assert outcomes(name, 100) == {0: 100}
 
 

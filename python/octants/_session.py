@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import _logging, _options
+from . import _forked, _logging, _options
 from ._octants import DataType, Func, Kernel, OpenSession, Runtime, dtypes, host_only
 from .exceptions import OctantsDeviceUnavailable
 
@@ -17,6 +17,7 @@ atexit.register(runtime.finish)
 os.register_at_fork(
     before=runtime.before_fork, after_in_parent=runtime.after_fork, after_in_child=runtime.after_fork_in_child
 )
+os.register_at_fork(after_in_child=_forked.forget_imports_of_parent)
 
 
 class Arch:

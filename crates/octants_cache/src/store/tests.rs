@@ -167,6 +167,7 @@ fn ten_thousand_faults_give_misses_and_never_another_entry() {
     for name in names().filter(|name| unfinished(name)) {
         File::open(inside.join(name)).unwrap().set_modified(old).unwrap();
     }
+    wait_for_cleaner(&store);
     clean::clean(&options(&folder.0));
     assert_eq!(names().count() as u64, ENTRIES);
 }
@@ -244,6 +245,7 @@ fn two_cleaners_do_not_overlap() {
         store.put(&key(number), &[0; 1000]);
     }
     let small = StoreOptions { max_bytes: 5000, ..options(&folder.0) };
+    wait_for_cleaner(&store);
     let held = Claim::take(folder.0.join("claim-cleaning")).expect("nobody cleans");
     assert_eq!(clean::clean(&small), clean::Cleaned::default());
     drop(held);
@@ -292,11 +294,19 @@ fn a_folder_that_was_removed_is_made_again() {
     let folder = TestFolder::new();
     let store = Store::new(options(&folder.0));
     store.put(&key(1), b"code");
+    wait_for_cleaner(&store);
     fs::remove_dir_all(&folder.0).unwrap();
     assert_eq!(store.get(&key(1)), None);
     store.put(&key(1), b"code");
     assert_eq!(store.get(&key(1)).as_deref(), Some(&b"code"[..]));
     assert_eq!(store.notices(), [""; 0]);
+}
+
+/// The first entry that a store writes has the folder looked through; until that has ended nobody else cleans.
+fn wait_for_cleaner(store: &Store) {
+    while store.cleaning.load(Ordering::Relaxed) {
+        thread::yield_now();
+    }
 }
 
 fn set_used(folder: &Path, number: u64, time: SystemTime) {
@@ -323,6 +333,7 @@ fn least_recently_used_goes_first(policy: CleaningPolicy) {
     set_used(&folder.0, 11, now + Duration::from_secs(31_000_000));
     set_used(&folder.0, 10, now + Duration::from_secs(31_000_000));
     assert!(store.get(&key(0)).is_some() && store.get(&key(11)).is_some());
+    wait_for_cleaner(&store);
     let cleaned = clean::clean(&small);
     assert_eq!(cleaned.files, 5, "{cleaned:?}");
     let left: Vec<_> = (0..12).filter(|&number| store.get(&key(number)).is_some()).collect();
@@ -345,6 +356,8 @@ fn versions_share_a_folder_and_do_not_see_each_other() {
     fs::write(folder.0.join("a file of the user"), b"").unwrap();
     fs::write(folder.0.join("two").join("notes.txt"), b"").unwrap();
     let policy = CleaningPolicy::Version;
+    wait_for_cleaner(&old);
+    wait_for_cleaner(&new);
     clean::clean(&StoreOptions { policy, max_bytes: 1500, ..newer });
     assert!(old.get(&key(1)).is_none() && new.get(&key(1)).is_some());
     remove_all(&folder.0);
