@@ -388,3 +388,34 @@ def test_a_small_copy_does_not_wait_for_chunks_behind_a_busy_stream():
         assert busy.is_running()
         sender.join()
     assert (long.to_numpy() == values + 1).all()
+
+
+@pytest.mark.cuda_only
+def test_a_busy_default_stream_keeps_no_memory_that_it_never_saw():
+    """Nor do copies in another stream wait for it, unless its kernels have used the array."""
+    one, numbers = oc.create_stream(), 64 << 20
+    warm = oc.ndarray(oc.i32, numbers)
+    warm.fill(1, qd_stream=one)
+    add_one(warm, qd_stream=one)
+    warm.to_numpy(qd_stream=one)
+    del warm
+    oc.sync(all=True)
+
+    def used():
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        driver().cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        return total.value - free.value
+
+    with Busy("cuda") as busy:
+        before = used()
+        for n in range(20):
+            temporary = oc.ndarray(oc.i32, numbers)
+            temporary.fill(n, qd_stream=one)
+            add_one(temporary, qd_stream=one)
+            if n == 19:
+                assert (temporary.to_numpy(qd_stream=one) == n + 1).all()
+            del temporary
+            one.synchronize()
+        grown = used() - before
+        assert busy.is_running()
+    assert grown < 4 * 4 * numbers

@@ -91,13 +91,24 @@ impl NdArray {
         self.address_in(kernel.context())
     }
 
+    /// Likewise, for a launch whose stream is noted: [`CompiledKernel::after_launch`].
+    pub fn noted_address_for(&self, kernel: &CompiledKernel) -> Result<u64, Error> {
+        self.noted_address_in(kernel.context())
+    }
+
+    #[inline]
     fn address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
+        self.memory.note_default_use();
+        self.noted_address_in(context)
+    }
+
+    fn noted_address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
         if !Arc::ptr_eq(context, self.memory.context()) {
             // An array of an ended session is stale whatever the other session is.
-            self.memory.address().map_err(|_| Error::Stale { what: "array" })?;
+            self.memory.noted_address().map_err(|_| Error::Stale { what: "array" })?;
             return Err(Error::OtherSession { what: "array" });
         }
-        match self.memory.address() {
+        match self.memory.noted_address() {
             Ok(address) => Ok(address.0),
             Err(_) => Err(Error::Stale { what: "array" }),
         }

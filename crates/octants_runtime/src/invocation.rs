@@ -15,6 +15,7 @@ use crate::version::MakeVersion;
 pub struct Invocation<'a, M: MakeVersion> {
     plan: &'a LaunchPlan<M>,
     block: Vec<u8>,
+    memories: Vec<&'a Memory>,
     given: usize,
 }
 
@@ -61,7 +62,7 @@ impl std::error::Error for ArgumentError {}
 
 impl<'a, M: MakeVersion> Invocation<'a, M> {
     pub fn new(plan: &'a LaunchPlan<M>) -> Self {
-        Self { plan, block: vec![0; plan.args().bytes as usize], given: 0 }
+        Self { plan, block: vec![0; plan.args().bytes as usize], memories: Vec::new(), given: 0 }
     }
 
     /// The next argument is an array in this memory, of the parameter's element type and rank, row-major and dense.
@@ -86,7 +87,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         if !fits {
             return Err(ArgumentError::Type { position, expected: slot.kind });
         }
-        let address = memory.address().map_err(|_| ArgumentError::Stale)?;
+        let address = memory.noted_address().map_err(|_| ArgumentError::Stale)?;
         if !Arc::ptr_eq(memory.context(), self.plan.context()) {
             return Err(ArgumentError::OtherSession);
         }
@@ -97,6 +98,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         if bytes.is_none_or(|bytes| bytes > memory.bytes()) {
             return Err(ArgumentError::Size { position });
         }
+        self.memories.push(memory);
         self.put(slot.offset, &address.0.to_le_bytes());
         for (axis, extent) in shape.iter().enumerate() {
             self.put(slot.extent_offset(axis as u8), &extent.to_le_bytes());
@@ -118,7 +120,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         if !fits || slot.span != span {
             return Err(ArgumentError::Type { position, expected: slot.kind });
         }
-        let address = memory.address().map_err(|_| ArgumentError::Stale)?;
+        let address = memory.noted_address().map_err(|_| ArgumentError::Stale)?;
         if !Arc::ptr_eq(memory.context(), self.plan.context()) {
             return Err(ArgumentError::OtherSession);
         }
@@ -126,6 +128,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         if end.is_none_or(|end| end > memory.bytes()) {
             return Err(ArgumentError::Size { position });
         }
+        self.memories.push(memory);
         self.put(slot.offset, &address.offset(offset).0.to_le_bytes());
         Ok(self)
     }
@@ -149,7 +152,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         Ok(self)
     }
 
-    /// Runs the kernel.
+    /// Runs the kernel. Who launches in another stream than the default one notes the uses: [`Memory::after_launch`].
     pub fn launch(
         self,
         results: &mut [u8],
@@ -158,6 +161,9 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         let expected = self.plan.args().slots.len();
         if self.given != expected {
             return Err(ArgumentError::Count { expected, found: self.given });
+        }
+        if env.stream == self.plan.context().default_stream() {
+            self.memories.iter().for_each(|memory| memory.note_default_use());
         }
         // SAFETY: every array parameter was given memory that holds its elements and is borrowed until now; memory of a session may
         // be written.
@@ -175,6 +181,7 @@ impl<'a, M: MakeVersion> Invocation<'a, M> {
         if self.given != expected {
             return Err(ArgumentError::Count { expected, found: self.given });
         }
+        self.memories.iter().for_each(|memory| memory.note_default_use());
         // SAFETY: as above; extents that were not given are zero.
         Ok(launch(unsafe { Arguments::new(&self.block) }))
     }

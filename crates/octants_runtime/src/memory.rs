@@ -6,7 +6,8 @@
 //! * **Zeros of new memory come before every use of it, on whatever stream**, and no stream waits for them that does not use it. As long as there is no other
 //!   stream they are in the default one's order; then in a stream of their own, which waits for nothing. The default stream comes after them at once,
 //!   others when they first use the memory.
-//! * **Memory goes back when the streams that used it are past that**, whatever others do.
+//! * **Memory goes back when the streams that used it are past that**, whatever others do. The default stream is one of them: whoever asks for an address and does
+//!   not note the stream that uses it may use it there.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -239,8 +240,16 @@ impl Memory {
         self.bytes
     }
 
-    /// Where it lies, on the device. Null for zero bytes.
+    /// Where it lies, on the device, for uses in the default stream. Null for zero bytes.
+    #[inline]
     pub fn address(&self) -> Result<Address, Stale> {
+        self.note_default_use();
+        self.noted_address()
+    }
+
+    /// Likewise, for who notes the stream that uses it: [`Memory::after_launch`].
+    #[inline]
+    pub fn noted_address(&self) -> Result<Address, Stale> {
         self.context.check().map(|()| self.address)
     }
 
@@ -357,10 +366,17 @@ impl Memory {
         }
     }
 
+    /// A launch in the default stream may be given this memory from now on.
+    #[inline]
+    pub fn note_default_use(&self) {
+        self.uses.note_default();
+    }
+
     /// The stream was told of a launch that uses this memory.
     pub fn after_launch(&self, stream: &LiveStream) {
-        if let Some(noted) = stream.noted() {
-            self.uses.note(&Arc::downgrade(noted));
+        match stream.noted() {
+            Some(noted) => self.uses.note(&Arc::downgrade(noted)),
+            None => self.note_default_use(),
         }
     }
 
@@ -374,9 +390,15 @@ impl Memory {
             Some(_) => return Err(MemoryError::OtherContext),
         };
         let joined = if self.uses.any() { Some(self.join_uses(stream, queue)?) } else { None };
-        if stream != default && !context.device().is_immediate(default) {
-            // Which memory the default stream uses is not recorded.
-            context.order(default, stream)?;
+        match queue.stream {
+            Some(live) if stream != default && !context.device().is_immediate(default) => {
+                // What the host wrote has numbers only where streams are.
+                if self.uses.in_default() || !context.counts_writes() {
+                    context.order(default, stream)?;
+                }
+                self.before_launch(live)?;
+            }
+            _ => {}
         }
         Ok(Access { stream, joined })
     }
@@ -470,6 +492,11 @@ impl Drop for Memory {
         if self.bytes == 0 || self.context.is_cut_off() {
             return;
         }
-        self.context.release(self.address, self.bytes, &self.uses.users());
+        let users = self.uses.users();
+        let host_write = self.host_write.load(Ordering::Acquire);
+        // Who has come after the host's write is past it when it is past its own work.
+        let is_written = host_write != 0 && !users.iter().any(|user| user.has_seen_host_writes(host_write));
+        let in_default = is_written || self.uses.in_default();
+        self.context.release(self.address, self.bytes, &users, in_default);
     }
 }

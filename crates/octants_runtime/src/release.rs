@@ -1,8 +1,8 @@
 //! Memory on its way back to the device: it names the streams that use it.
 //!
-//! The default stream is named by every release, since what it uses is not recorded; where it is immediate it is past everything. Memory that one stream
-//! alone uses goes back in the order of that. With several streams it waits for a point in each of their queues, and whoever next allocates, releases or
-//! waits for all streams gives it back.
+//! Law: **a release waits for the streams that used the memory, and for no other**, the default one included. Where that is immediate it is past
+//! everything, and memory that one other stream alone uses goes back in the order of that. What none uses goes back in the order of its zeros. Else memory waits
+//! for a point in the queue of each stream, and whoever next allocates, releases or waits for all streams gives it back.
 
 use std::sync::{Arc, PoisonError};
 
@@ -25,18 +25,30 @@ pub(crate) struct ReleasedMemory {
 }
 
 impl Context {
-    /// Gives memory back that nobody has a handle of any more, when these streams and the default one have come so far.
-    pub(crate) fn release(&self, address: Address, bytes: usize, users: &[Arc<StreamState>]) {
+    /// Gives memory back that nobody has a handle of any more, when these streams, and the default one if it is `in_default`, have come so far.
+    pub(crate) fn release(
+        &self,
+        address: Address,
+        bytes: usize,
+        users: &[Arc<StreamState>],
+        in_default: bool,
+    ) {
         let default = self.default_stream();
         let is_immediate = self.device().is_immediate(default);
         match users {
             // SAFETY: allocated by this device with this size; what used it is in the order of the default stream.
-            [] => unsafe { self.device().free(default, address, bytes) },
+            [] if in_default => unsafe { self.device().free(default, address, bytes) },
+            [] => {
+                let births = self.table().known_births();
+                let stream = births.as_ref().map_or(default, |births| births.stream());
+                // SAFETY: likewise; its zeros are in the order of this stream, or of the default one, which comes after them.
+                unsafe { self.device().free(stream, address, bytes) }
+            }
             // SAFETY: likewise of this stream, which is live.
             [one] if is_immediate => unsafe { self.device().free(one.stream(), address, bytes) },
             users => {
                 let mut streams: SmallVec<[Stream; 3]> = users.iter().map(|user| user.stream()).collect();
-                if !is_immediate {
+                if in_default && !is_immediate {
                     streams.push(default);
                 }
                 if let Ok(points) = self.points(&streams) {

@@ -63,6 +63,11 @@ impl StreamState {
         unsafe { self.device.is_idle(self.stream) }
     }
 
+    /// Whether what it is told now comes after the host's write of this number.
+    pub fn has_seen_host_writes(&self, number: u64) -> bool {
+        self.host_writes.load(Ordering::Acquire) >= number
+    }
+
     /// Waits until it is past everything. What failed is told to nobody.
     pub fn synchronise(&self) {
         // SAFETY: as above.

@@ -7,8 +7,8 @@
 //! * Who has waited forgets what it has waited for, and nothing that was noted since.
 //! * A stream that is destroyed is past everything.
 //!
-//! Work in the default stream is not recorded: the host's copies are in its order, or come after it, and so does a release. A launch there pays
-//! nothing.
+//! * **The default stream uses what a launch in it was given, once and for all, and what it was told to come after others for, until somebody has
+//!   waited.** A launch there sets a flag, and pays nothing else. Writes of the host in it are numbered (`host_writes`), and no uses.
 
 use smallvec::SmallVec;
 
@@ -24,15 +24,20 @@ pub(crate) trait UsingStream: Clone {
     fn live(&self) -> Option<Self::Live>;
 }
 
-/// Streams beside the default one that were told to use an allocation, and that nobody has waited for since.
+/// Streams that were told to use an allocation, and that nobody has waited for since.
 pub(crate) struct StreamUses<S> {
+    /// Whether a launch in the default stream may have been given the memory.
+    launched: AtomicBool,
     /// Whether the list has entries: the only thing that a copy looks at as a rule.
     any: AtomicBool,
     list: Mutex<List<S>>,
 }
 
 struct List<S> {
+    /// Of streams beside the default one.
     entries: SmallVec<[Entry<S>; 2]>,
+    /// Since which use the default one stands for others that it was told to come after.
+    default: Option<u64>,
     /// Counts uses.
     count: u64,
 }
@@ -69,12 +74,18 @@ impl<S: UsingStream> List<S> {
         }
         latest
     }
+
+    fn note_default(&mut self) -> u64 {
+        self.count += 1;
+        self.default = Some(self.count);
+        self.count
+    }
 }
 
 impl<S: UsingStream> StreamUses<S> {
     pub fn new() -> Self {
-        let list = List { entries: SmallVec::new(), count: 0 };
-        Self { any: AtomicBool::new(false), list: Mutex::new(list) }
+        let list = List { entries: SmallVec::new(), default: None, count: 0 };
+        Self { launched: AtomicBool::new(false), any: AtomicBool::new(false), list: Mutex::new(list) }
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut List<S>) -> R) -> R {
@@ -89,12 +100,26 @@ impl<S: UsingStream> StreamUses<S> {
         self.with(|list| list.note(stream));
     }
 
+    /// A launch in the default stream may be given the memory from now on.
+    #[inline]
+    pub fn note_default(&self) {
+        if !self.launched.load(Ordering::Relaxed) {
+            self.launched.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the default stream may be at work on it, but for writes of the host.
+    pub fn in_default(&self) -> bool {
+        self.launched.load(Ordering::Acquire) || self.with(|list| list.default.is_some())
+    }
+
+    /// Whether others than the default one may be.
     #[inline]
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The streams that may still be at work on it.
+    /// The streams beside the default one that may still be at work on it.
     pub fn users(&self) -> SmallVec<[S::Live; 2]> {
         if !self.any() {
             return SmallVec::new();
@@ -111,19 +136,25 @@ impl<S: UsingStream> StreamUses<S> {
         })
     }
 
-    /// A stream was told to come after the uses of a snapshot, and stands for them from now on; no stream is the default one.
+    /// A stream was told to come after the uses of a snapshot, and stands for them from now on; `None` is the default one.
     pub fn replace(&self, snapshot: &Snapshot<S>, joining: Option<&S>) -> Joined {
         let count = snapshot.count;
         self.with(|list| {
             list.entries.retain(|entry| entry.latest > count);
-            Joined { count, own: joining.map(|joining| list.note(joining)) }
+            let own = match joining {
+                Some(joining) => list.note(joining),
+                None => list.note_default(),
+            };
+            Joined { count, own: Some(own) }
         })
     }
 
     /// Called by who has waited for the stream that was told to come after others.
     pub fn forget(&self, joined: &Joined) {
         self.with(|list| {
-            list.entries.retain(|entry| entry.latest > joined.count && Some(entry.latest) != joined.own);
+            let is_later = |latest: u64| latest > joined.count && Some(latest) != joined.own;
+            list.entries.retain(|entry| is_later(entry.latest));
+            list.default = list.default.filter(|&latest| is_later(latest));
         });
     }
 }

@@ -20,7 +20,7 @@ use loom::thread;
 use releases::Releases;
 use stream_uses::{StreamUses, UsingStream};
 
-/// The default stream is the first one; its number stands in no list.
+/// The default stream is the first one; it stands in no list of streams.
 const DEFAULT: usize = 0;
 
 #[derive(Clone)]
@@ -62,8 +62,13 @@ impl Model {
 
     /// What a launch that uses the memory does.
     fn launch(&self, stream: usize, launch: u32) {
+        if stream == DEFAULT {
+            self.uses.note_default();
+        }
         self.with(|queues| queues.before[stream] |= launch);
-        self.uses.note(&Stream(stream));
+        if stream != DEFAULT {
+            self.uses.note(&Stream(stream));
+        }
     }
 
     /// What an access of the host does, in a stream that is not immediate. One that is not interrupted waits. Gives the launches that it comes after.
@@ -76,7 +81,7 @@ impl Model {
             let joining = Stream(stream);
             self.uses.replace(&uses, (stream != DEFAULT).then_some(&joining))
         });
-        if stream != DEFAULT {
+        if stream != DEFAULT && self.uses.in_default() {
             self.with(|queues| queues.before[stream] |= queues.before[DEFAULT]);
         }
         let before = self.with(|queues| queues.before[stream] | queues.over);
@@ -103,9 +108,10 @@ impl Model {
 
     /// The launches that a release waits for, or that are over.
     fn release(&self) -> u32 {
-        let users = self.uses.users();
+        let (users, in_default) = (self.uses.users(), self.uses.in_default());
         self.with(|queues| {
-            users.iter().fold(queues.before[DEFAULT] | queues.over, |all, &user| all | queues.before[user])
+            let first = if in_default { queues.before[DEFAULT] } else { 0 };
+            users.iter().fold(first | queues.over, |all, &user| all | queues.before[user])
         })
     }
 }
@@ -169,6 +175,30 @@ fn memory_goes_back_after_all_that_uses_it() {
             reads.join().unwrap();
             launches.join().unwrap();
             assert_eq!(model.release(), 3);
+        });
+    }
+}
+
+/// The default stream is told to come after others, and interrupted or not; it is waited for by who needs that alone.
+#[test]
+fn memory_goes_back_after_the_default_stream_where_that_stands_for_others() {
+    for is_interrupted in [false, true] {
+        check(move || {
+            let model = Model::new();
+            model.launch(1, 1);
+            let reads = spawn(&model, move |model| model.access(DEFAULT, is_interrupted));
+            let other = spawn(&model, |model| model.access(2, false));
+            assert_eq!(reads.join().unwrap() & 1, 1);
+            assert_eq!(other.join().unwrap() & 1, 1);
+            // What the default stream does with other memory.
+            model.with(|queues| queues.before[DEFAULT] |= 4);
+            assert_eq!(model.release() & 1, 1);
+            if !is_interrupted {
+                assert_eq!(model.release() & 4, 0);
+            }
+            model.launch(DEFAULT, 2);
+            assert_eq!(model.access(2, true) & 3, 3);
+            assert_eq!(model.release() & 3, 3);
         });
     }
 }

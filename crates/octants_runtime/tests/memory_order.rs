@@ -212,6 +212,51 @@ fn memory_goes_back_when_the_streams_that_used_it_are_past_it() {
     assert_eq!(device.take_trace().iter().filter(|line| line.starts_with("free 40")).count(), 2);
 }
 
+/// The default stream is busy with other memory: what it does not use goes back without it, and the host's copies in streams do not wait for it.
+#[test]
+fn memory_that_the_default_stream_does_not_use_does_not_wait_for_it() {
+    let (device, context, plan) = start();
+    let one = stream(&context);
+    let live = one.live().unwrap();
+    let [busy, used, unused, written, both, joined] = [(); 6].map(|()| memory(&context));
+    for a in [&written, &used] {
+        a.write(HostQueue::default(), 0, &[1; 40]).unwrap();
+    }
+    launch(&plan, None, &both);
+    launch(&plan, None, &busy);
+    device.set_busy(Stream(0), true);
+    for a in [&written, &both, &joined] {
+        launch(&plan, Some(&live), a);
+    }
+    // The default stream stands for the other one.
+    joined.fill(HostQueue::default(), &[1]).unwrap();
+    device.take_trace();
+    let queue = HostQueue { stream: Some(&live), cancel: &NEVER };
+    written.fill(queue, &[1]).unwrap();
+    assert_eq!(orders(&device.take_trace()), [], "not behind what the default stream does with other memory");
+    both.fill(queue, &[1]).unwrap();
+    assert_eq!(orders(&device.take_trace()), [(0, one.handle())]);
+    let freed = |device: &NullDevice| {
+        let trace = device.take_trace();
+        let on = trace.iter().find_map(|line| line.strip_prefix("free 40 on ").map(str::to_owned));
+        on.map(|on| on.parse::<u64>().unwrap())
+    };
+    drop(unused);
+    assert!(freed(&device).is_some_and(|on| on != 0 && on != one.handle()), "in the order of its zeros");
+    drop(written);
+    assert!(freed(&device).is_some(), "the other stream is behind the host's write, and past its launch");
+    drop(used);
+    assert_eq!(freed(&device), Some(0), "in which the host wrote");
+    drop(joined);
+    assert_eq!(freed(&device), Some(0), "which stands for the other stream");
+    drop(both);
+    assert_eq!(freed(&device), None);
+    device.set_busy(Stream(0), false);
+    drop(memory(&context));
+    assert_eq!(device.take_trace().iter().filter(|line| line.starts_with("free 40")).count(), 2);
+    drop(busy);
+}
+
 #[test]
 fn memory_that_is_in_use_when_the_session_ends_goes_back_after_that() {
     let (device, context, plan) = start();

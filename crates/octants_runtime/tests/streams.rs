@@ -180,6 +180,7 @@ fn a_copy_in_a_stream_comes_after_all_others_and_before_what_waits_for_it() {
     let (a, b) = two_arrays(&context);
     let (one, two) = (stream(&context), stream(&context));
     launch_in(&plan, &one.live().unwrap(), &a, &b);
+    a.note_default_use();
     device.take_trace();
     let live = two.live().unwrap();
     a.fill(HostQueue { stream: Some(&live), cancel: &NEVER }, &[1]).unwrap();

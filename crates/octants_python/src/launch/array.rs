@@ -75,8 +75,7 @@ impl ArrayInput {
         {
             return Ok(ArrayFit::Differs);
         }
-        let address =
-            array.address_for(writer.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
+        let address = writer.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
         writer.put_array(self.at, address, array.shape().iter().copied());
         writer.track_array(ndarray);
         Ok(ArrayFit::Fits)
@@ -205,8 +204,7 @@ impl ArrayInput {
         if array.element() != self.elem || array.shape().len() != self.rank {
             return Ok(false);
         }
-        let address =
-            array.address_for(writer.compiled).map_err(|error| errors::from_error(object.py(), &error))?;
+        let address = writer.address_of(array).map_err(|error| errors::from_error(object.py(), &error))?;
         let extents = std::iter::once(view.size).chain(array.shape()[1..].iter().copied());
         writer.put_array(self.at, address + view.first_byte() as u64, extents);
         writer.track_array(view.ndarray.bind(object.py()));

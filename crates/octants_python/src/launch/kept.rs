@@ -382,6 +382,9 @@ impl KeptMembers {
             *left = *length;
             *was_recalled = false;
         }
+        if has_block {
+            writer.note_default_uses();
+        }
         let known = self.known(py, arguments, (members, read), has_block.then_some(writer));
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut state.known, known);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use octants::ir::Scalar;
 use octants::{
     CompiledKernel, ExternalStream, FieldLeaf, HostQueue, HostRange, KeptMemory, LiveStream, Memory, Mirror,
-    Tree,
+    NdArray, Tree,
 };
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -292,6 +292,22 @@ impl<'py> ArgumentWriter<'_, 'py> {
     /// Makes all of the block zero.
     pub fn clear(&mut self) {
         self.block.fill(0);
+    }
+
+    /// Where an array of the session lies, which the launch's stream is about to use.
+    #[inline]
+    pub fn address_of(&self, array: &NdArray) -> Result<u64, octants::Error> {
+        if self.is_tracking() {
+            array.noted_address_for(self.compiled)
+        } else {
+            array.address_for(self.compiled)
+        }
+    }
+
+    /// What was put into the block is kept: launches in the default stream may use it, too.
+    pub fn note_default_uses(&self) {
+        let arrays = self.tracked.iter().flat_map(|tracked| &tracked.arrays);
+        arrays.for_each(|array| array.get().array.memory().note_default_use());
     }
 
     /// An array of the session was put there.

@@ -167,7 +167,7 @@ impl Memory {
             let (now, later) = rest.split_at(count);
             let end = now.last().map_or(begin, |last| last.packed + last.bytes());
             let sent = StreamMemory::allocate(self.context(), queue.stream, end - begin)?;
-            let to = self.address()?;
+            let to = self.noted_address()?;
             // SAFETY: the elements lie inside this allocation and do not overlap; as many bytes are sent as there is room for.
             unsafe {
                 device.copy_to_device(stream, sent.address(), bytes[begin..].as_ptr(), end - begin)?;
