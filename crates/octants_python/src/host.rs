@@ -1,7 +1,7 @@
 //! The front end's view of Python: the trait `Host` over the live interpreter.
 
 use std::any::Any;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use pyo3::types::{
 };
 
 use crate::buffer_view::BufferView;
-use crate::evaluation::{self, Operation, Recorder};
+use crate::evaluation::{self, LaunchEvaluations, Operation, Recorder};
 use crate::expr::{self, Expr};
 use crate::field::Field;
 use crate::foreign::ForeignArray;
@@ -71,6 +71,11 @@ impl<'py> PyHost<'py> {
             encoded: Memo::default(),
             recorder: Recorder::default(),
         }
+    }
+
+    /// As [`Self::new`], for a launch for which this was evaluated before.
+    pub fn sharing(py: Python<'py>, shared: Rc<RefCell<LaunchEvaluations<'py>>>) -> Self {
+        Self { recorder: Recorder::sharing(shared), ..Self::new(py) }
     }
 
     /// Lets Python evaluate something, which a launch repeats where it must.

@@ -192,7 +192,8 @@ impl Kernel {
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Arc<Specialisation>> {
         for attempt in 1.. {
-            let made = self.specialise(py, &*self.runtime.get().current(py)?, what, arguments)?;
+            let current = self.runtime.get().current(py)?;
+            let made = self.specialise(py, &current, what, arguments, &mut launch.evaluated)?;
             if self.fit(py, &made, arguments, launch, false)? == Fit::Fits {
                 return Ok(made);
             }
@@ -480,10 +481,10 @@ impl Kernel {
         let binder = Binder { signature: &self.signature, params: &self.params, sources };
         let placed = binder.place(args, kwargs)?;
         let arguments: Objects<'_, 'py> = placed.iter().map(Bound::as_borrowed).collect();
-        let found = self.find(py, runtime.epoch(), what, &arguments, &mut LaunchArguments::new(false))?;
-        match found {
+        let mut launch = LaunchArguments::new(false);
+        match self.find(py, runtime.epoch(), what, &arguments, &mut launch)? {
             Some(found) => Ok(found),
-            None => self.specialise(py, &*runtime.current(py)?, what, &arguments),
+            None => self.specialise(py, &*runtime.current(py)?, what, &arguments, &mut launch.evaluated),
         }
     }
 

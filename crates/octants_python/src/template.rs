@@ -21,6 +21,7 @@ use crate::dtype::DataType;
 use crate::numpy;
 
 mod parts;
+mod same;
 mod values;
 
 /// How deep containers are compared by what they hold. What lies deeper is compared by identity: the walk must not use up the stack. Chosen, not

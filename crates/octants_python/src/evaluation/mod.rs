@@ -8,6 +8,8 @@
 //! once. An operand lasts only if all that can be asked of it does: a container of objects, a class, a module, or a field with attributes of the
 //! user's does not, and neither does a member of an enum with methods.
 //!
+//! What was evaluated for a launch is there for all code that it is compared with, and for that which is made then (`shared`).
+//!
 //! Recording (`record`) is the host's, while it lowers one kernel; what it keeps is an [`Evaluations`], which a specialisation asks at each launch.
 //! A function that was given values of the kernel asked the compiler for operations on them. These are repeated, too: it must ask for the same ones in the
 //! same order (`replay`).
@@ -17,6 +19,9 @@ mod enums;
 mod purity;
 mod record;
 mod replay;
+mod shared;
+
+use std::sync::Arc;
 
 use octants::front::ExprId;
 use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
@@ -27,10 +32,13 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
 
 pub use purity::{is_pure_module, is_unsteady};
 pub use record::{Recorder, is_part_of_text};
 use replay::{Replay, Step};
+pub use shared::LaunchEvaluations;
+use shared::{Done, Known, Outcome, Taken};
 
 use crate::template::{self, TemplateKey};
 use crate::{expr, numpy, tensor};
@@ -90,39 +98,62 @@ enum Seen {
 }
 
 struct Evaluation {
-    operation: Operation,
+    operation: Arc<Operation>,
     operands: Vec<Operand>,
     /// What it asked the compiler for.
-    steps: Vec<Step>,
-    seen: Seen,
+    steps: Arc<[Step]>,
+    seen: Arc<Seen>,
 }
 
 impl Evaluation {
-    /// What it gives now, if that is what the code is for.
+    /// None if an object is gone.
+    fn operands<'py>(
+        &self,
+        py: Python<'py>,
+        results: &[Bound<'py, PyAny>],
+    ) -> Option<SmallVec<[Bound<'py, PyAny>; 4]>> {
+        self.operands.iter().map(|operand| operand.find(py, results)).collect()
+    }
+
+    /// What it gives now, if that is what the code is for; else what became of it.
     #[inline]
     fn again<'py>(
         &self,
         py: Python<'py>,
-        results: &[Bound<'py, PyAny>],
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        operands: &[Bound<'py, PyAny>],
+    ) -> PyResult<Result<Bound<'py, PyAny>, Outcome<'py>>> {
         // Nothing runs then.
-        if let (Operation::Look, [operand]) = (&self.operation, &*self.operands) {
-            return Ok(operand.find(py, results).filter(|object| self.seen.matches(object)));
-        }
-        let mut operands = Vec::with_capacity(self.operands.len());
-        for operand in &self.operands {
-            let Some(operand) = operand.find(py, results) else { return Ok(None) };
-            operands.push(operand);
+        if let (Operation::Look, [object]) = (&*self.operation, operands) {
+            return Ok(if self.seen.matches(object) {
+                Ok(object.clone())
+            } else {
+                Err(Outcome::Result(object.clone(), Arc::clone(&self.steps), 0))
+            });
         }
         let mut replay = Replay::new(py, &self.steps);
-        let result = expr::tracing(&mut replay, || self.operation.run(py, &operands));
-        let is_done = replay.is_done();
-        match result {
-            Ok(result) => Ok(Some(result).filter(|result| is_done && self.seen.matches(result))),
+        let result = expr::tracing(&mut replay, || self.operation.run(py, operands));
+        let (count, other) = replay.end();
+        let steps = || Arc::clone(&self.steps);
+        Ok(match (result, other) {
             // The user's wish to end is no answer.
-            Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
-            Err(_) => Ok(None),
-        }
+            (Err(error), _) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            (_, Some((asked, given))) => Err(Outcome::Asked(steps(), count, asked, given)),
+            (Ok(result), None) if count == self.steps.len() && self.seen.matches(&result) => Ok(result),
+            (Ok(result), None) => Err(Outcome::Result(result, steps(), count)),
+            (Err(error), None) => Err(Outcome::Raised(error)),
+        })
+    }
+}
+
+impl Evaluation {
+    fn done<'py>(
+        &self,
+        operands: SmallVec<[Bound<'py, PyAny>; 4]>,
+        outcome: Outcome<'py>,
+        seen: Option<&Arc<Seen>>,
+    ) -> Done<'py> {
+        let (operation, operands) = (Arc::clone(&self.operation), operands.into_vec());
+        Done { operation, operands, outcome, seen: seen.map(Arc::clone) }
     }
 }
 
@@ -157,16 +188,75 @@ impl Evaluations {
         self.repeated.is_empty() && self.names.is_empty() && self.functions.is_empty()
     }
 
-    /// Evaluates everything again; whether all of it is what the code is for.
-    pub fn hold(&self, py: Python<'_>) -> PyResult<bool> {
+    /// Evaluates everything again that was not for this launch; whether all of it is what the code is for.
+    pub fn hold<'py>(&self, py: Python<'py>, shared: &mut LaunchEvaluations<'py>) -> PyResult<bool> {
         if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
             return Ok(false);
         }
+        if !shared.is_empty() {
+            return self.hold_sharing(py, shared);
+        }
         let mut results = Vec::with_capacity(self.repeated.len());
         for evaluation in &self.repeated {
-            match evaluation.again(py, &results)? {
-                Some(result) => results.push(result),
-                None => return Ok(false),
+            let Some(operands) = evaluation.operands(py, &results) else {
+                self.share(py, results, shared);
+                return Ok(false);
+            };
+            match evaluation.again(py, &operands)? {
+                Ok(result) => results.push(result),
+                Err(outcome) => {
+                    let mut taken = self.share(py, results, shared);
+                    shared.push(evaluation.done(operands, outcome, None), &mut taken);
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves to others what the first evaluations gave.
+    #[cold]
+    fn share<'py>(
+        &self,
+        py: Python<'py>,
+        results: Vec<Bound<'py, PyAny>>,
+        shared: &mut LaunchEvaluations<'py>,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        for (evaluation, result) in self.repeated.iter().zip(&results) {
+            let Some(operands) = evaluation.operands(py, &results) else { break };
+            let (steps, count) = (Arc::clone(&evaluation.steps), evaluation.steps.len());
+            let outcome = Outcome::Result(result.clone(), steps, count);
+            shared.push(evaluation.done(operands, outcome, Some(&evaluation.seen)), &mut taken);
+        }
+        taken
+    }
+
+    #[cold]
+    fn hold_sharing<'py>(&self, py: Python<'py>, shared: &mut LaunchEvaluations<'py>) -> PyResult<bool> {
+        let mut taken = Taken::default();
+        let mut results = Vec::with_capacity(self.repeated.len());
+        for evaluation in &self.repeated {
+            let Some(operands) = evaluation.operands(py, &results) else { return Ok(false) };
+            let Evaluation { operation, steps, seen, .. } = evaluation;
+            match shared.known((operation, &operands), (steps, seen), &mut taken) {
+                Known::Fits(result) => {
+                    results.push(result);
+                    continue;
+                }
+                Known::Differs => return Ok(false),
+                Known::Unknown => {}
+            }
+            match evaluation.again(py, &operands)? {
+                Ok(result) => {
+                    results.push(result.clone());
+                    let outcome = Outcome::Result(result, Arc::clone(steps), steps.len());
+                    shared.push(evaluation.done(operands, outcome, Some(seen)), &mut taken);
+                }
+                Err(outcome) => {
+                    shared.push(evaluation.done(operands, outcome, None), &mut taken);
+                    return Ok(false);
+                }
             }
         }
         Ok(true)

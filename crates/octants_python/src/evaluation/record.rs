@@ -1,6 +1,8 @@
 //! Notes what Python evaluates while one kernel is lowered, and what of it a launch must repeat.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use octants::front::{ExprId, Tracer};
 use pyo3::ffi;
@@ -11,7 +13,8 @@ use super::containers::{consumes, is_container, is_len, is_small};
 use super::purity::{self, Purity, Reads};
 use super::replay::{Noting, Step};
 use super::{
-    Evaluation, Evaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation, PureFunction, Seen, enums,
+    Done, Evaluation, Evaluations, LaunchEvaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation,
+    Outcome, PureFunction, Seen, Taken, enums, shared,
 };
 use crate::expr::{self, Expr};
 use crate::func::Func;
@@ -41,13 +44,16 @@ pub struct Recorder<'py> {
     /// What is known of functions of the user's: whether they are run again.
     purity: Memo<'py, bool>,
     reads: RefCell<Vec<Reads<'py>>>,
+    /// What was evaluated for the launch before, and which of it was taken.
+    shared: Rc<RefCell<LaunchEvaluations<'py>>>,
+    taken_of_shared: RefCell<Taken>,
 }
 
 struct Entry<'py> {
-    operation: Operation,
+    operation: Arc<Operation>,
     operands: Vec<Place<'py>>,
     steps: Vec<Step>,
-    seen: Seen,
+    seen: Arc<Seen>,
     /// Whether it must be repeated, not only for those that use its result.
     is_checked: bool,
     /// Whether its result holds what it held whenever it is repeated.
@@ -75,7 +81,16 @@ impl<'py> Recorder<'py> {
         };
         let py = first.py();
         if consumes(&operation, operands, |object| self.results.get(object).is_some()) {
-            let result = expr::tracing(tracer, || operation.run(py, operands))?;
+            let operation = Arc::new(operation);
+            let result = match self.known(&operation, operands) {
+                Some(known) => known?,
+                None => {
+                    let result = expr::tracing(tracer, || operation.run(py, operands))?;
+                    let outcome = Outcome::Result(result.clone(), Arc::new([]), 0);
+                    self.share(&operation, operands, outcome, Some(Arc::new(Seen::Anything)));
+                    result
+                }
+            };
             self.take(&operation, &result);
             return Ok(result);
         }
@@ -83,33 +98,87 @@ impl<'py> Recorder<'py> {
             let result = expr::tracing(tracer, || operation.run(py, operands))?;
             if !is_plain(&result) && is_unshared(&result, 1) {
                 self.fresh_function(&result);
-                self.add(operation, operands, Vec::new(), Seen::Anything, &result, (false, true));
+                let (operation, seen) = (Arc::new(operation), Arc::new(Seen::Anything));
+                self.add(operation, operands, Vec::new(), seen, &result, (false, true));
             }
             return Ok(result);
         }
-        let mut noting = Noting { inner: tracer, steps: Vec::new(), is_lost: false };
-        let result = expr::tracing(&mut noting, || operation.run(py, operands))?;
-        let Noting { steps, is_lost, .. } = noting;
+        let given = operands;
+        // What a function gave is called as it is.
+        let (operation, operands) = if self.results.get(first).is_some() {
+            (operation, given.to_vec())
+        } else {
+            asked_by_name(operation, given)
+        };
+        let operation = Arc::new(operation);
+        let mut steps = Vec::new();
+        let known = self.known(&operation, &operands);
+        let is_known = known.is_some();
+        let mut is_lost = false;
+        let result = known.unwrap_or_else(|| {
+            let mut noting = Noting { inner: tracer, steps: Vec::new(), is_lost: false };
+            let result = expr::tracing(&mut noting, || operation.run(py, &operands));
+            (steps, is_lost) = (noting.steps, noting.is_lost);
+            result
+        });
+        let is_shared = !is_known && steps.is_empty() && !operands.iter().any(shared::is_value);
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => {
+                if is_shared {
+                    self.share(&operation, &operands, Outcome::Raised(error.clone_ref(py)), None);
+                }
+                return Err(error);
+            }
+        };
         let seen = if is_lost { Seen::Anything } else { self.seen(&result, 1, MAX_RESULT_DEPTH)? };
+        let seen = Arc::new(seen);
+        if is_shared {
+            let outcome = Outcome::Result(result.clone(), Arc::new([]), 0);
+            self.share(&operation, &operands, outcome, Some(Arc::clone(&seen)));
+        }
         let is_lasting = seen.is_by_value();
-        if matches!(seen, Seen::Function(..)) {
+        if matches!(*seen, Seen::Function(..)) {
             self.fresh_function(&result);
         }
         // What it was given may be another one now.
-        for operand in operands {
+        for operand in given {
             if let Some(at) = self.results.get(operand) {
                 self.entries.borrow()[at].is_lasting.set(false);
             }
         }
-        let (operation, operands) = asked_by_name(operation, operands);
         self.add(operation, &operands, steps, seen, &result, (true, is_lasting));
         Ok(result)
+    }
+
+    /// For a launch for which this was evaluated before.
+    pub fn sharing(shared: Rc<RefCell<LaunchEvaluations<'py>>>) -> Self {
+        shared.borrow_mut().prepare();
+        Self { shared, ..Self::default() }
+    }
+
+    /// What was evaluated for this launch before.
+    fn known(&self, operation: &Operation, operands: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
+        self.shared.borrow().given(operation, operands, &mut self.taken_of_shared.borrow_mut())
+    }
+
+    /// Leaves an evaluation to others that this launch may need.
+    fn share(
+        &self,
+        operation: &Arc<Operation>,
+        operands: &[Object<'py>],
+        outcome: Outcome<'py>,
+        seen: Option<Arc<Seen>>,
+    ) {
+        let done = Done { operation: Arc::clone(operation), operands: operands.to_vec(), outcome, seen };
+        self.shared.borrow_mut().push(done, &mut self.taken_of_shared.borrow_mut());
     }
 
     /// Notes a container that the compiler makes of objects.
     pub fn made(&self, operation: Operation, items: &[Object<'py>], result: &Object<'py>) {
         if !is_plain(result) {
-            self.add(operation, items, Vec::new(), Seen::Anything, result, (false, true));
+            let (operation, seen) = (Arc::new(operation), Arc::new(Seen::Anything));
+            self.add(operation, items, Vec::new(), seen, result, (false, true));
         }
     }
 
@@ -122,7 +191,8 @@ impl<'py> Recorder<'py> {
             if !is_plain(item) && self.results.get(item).is_none() {
                 let Ok(position) = at.into_pyobject(object.py());
                 let operands = [object.clone(), position.into_any()];
-                self.add(Operation::Item, &operands, Vec::new(), Seen::Anything, item, (false, false));
+                let (operation, seen) = (Arc::new(Operation::Item), Arc::new(Seen::Anything));
+                self.add(operation, &operands, Vec::new(), seen, item, (false, false));
             }
         }
     }
@@ -167,18 +237,18 @@ impl<'py> Recorder<'py> {
         self.guarded.set(object, by_value);
         let operands = vec![Place::Object(object.clone())];
         let (is_checked, is_lasting) = (true, Cell::new(true));
-        let entry =
-            Entry { operation: Operation::Look, operands, steps: Vec::new(), seen, is_checked, is_lasting };
+        let (operation, seen) = (Arc::new(Operation::Look), Arc::new(seen));
+        let entry = Entry { operation, operands, steps: Vec::new(), seen, is_checked, is_lasting };
         self.entries.borrow_mut().push(entry);
         Some(by_value)
     }
 
     fn add(
         &self,
-        operation: Operation,
+        operation: Arc<Operation>,
         operands: &[Object<'py>],
         steps: Vec<Step>,
-        seen: Seen,
+        seen: Arc<Seen>,
         result: &Object<'py>,
         (is_checked, is_lasting): (bool, bool),
     ) {
@@ -324,7 +394,8 @@ impl<'py> Recorder<'py> {
         if let Some(content) = content(object) {
             return Ok(content);
         }
-        let is_fresh = self.fresh.get(object).is_some() || is_unshared(object, references);
+        let is_fresh = self.fresh.get(object).is_some()
+            || is_unshared(object, references.saturating_add(self.shared.borrow().references(object)));
         if !is_fresh || is_definition(object) && function_parts(object).is_none() {
             let key = if is_small { TemplateKey::of(object)? } else { TemplateKey::identity(object) };
             return Ok(Seen::Key(key));
@@ -375,7 +446,7 @@ impl<'py> Recorder<'py> {
             evaluations.push(Evaluation {
                 operation: entry.operation,
                 operands,
-                steps: entry.steps,
+                steps: entry.steps.into(),
                 seen: entry.seen,
             });
         }

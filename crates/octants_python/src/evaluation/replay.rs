@@ -39,6 +39,36 @@ enum Told {
     Object(Py<PyAny>),
 }
 
+impl Step {
+    /// Whether it is this that a function asks for.
+    pub fn is_for(&self, asked: &Asked, operands: &[Object<'_>]) -> bool {
+        self.asked == *asked
+            && self.operands.len() == operands.len()
+            && self.operands.iter().zip(operands).all(|(seen, now)| seen.matches(now))
+    }
+
+    fn is_same(&self, other: &Self, py: Python<'_>) -> bool {
+        let is_told_same = match (&self.result, &other.result) {
+            (Some(Told::Expr(a)), Some(Told::Expr(b))) => a.index == b.index,
+            (Some(Told::Object(a)), Some(Told::Object(b))) => {
+                a.is(b)
+                    || seen_now(a.bind(py)).is_ok_and(|seen| seen.is_by_value() && seen.matches(b.bind(py)))
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        self.asked == other.asked
+            && self.operands.len() == other.operands.len()
+            && self.operands.iter().zip(&other.operands).all(|(a, b)| a.is_same(b, py))
+            && is_told_same
+    }
+}
+
+/// Whether the first steps of two functions are the same.
+pub fn same_steps(py: Python<'_>, a: &[Step], b: &[Step], count: usize) -> bool {
+    a.len() >= count && b.len() >= count && a.iter().zip(b).take(count).all(|(a, b)| a.is_same(b, py))
+}
+
 /// Passes on what a function asks for, and notes it.
 pub struct Noting<'a, 'py> {
     pub inner: &'a mut dyn Tracer<Object<'py>>,
@@ -142,31 +172,31 @@ pub struct Replay<'a, 'py> {
     py: Python<'py>,
     steps: &'a [Step],
     at: usize,
+    /// What it asked for that is not the next step. It is answered nothing from then on.
+    other: Option<(Asked, Vec<Object<'py>>)>,
 }
 
 impl<'a, 'py> Replay<'a, 'py> {
     pub fn new(py: Python<'py>, steps: &'a [Step]) -> Self {
-        Self { py, steps, at: 0 }
+        Self { py, steps, at: 0, other: None }
     }
 
-    /// Whether it has asked for everything.
-    pub fn is_done(&self) -> bool {
-        self.at == self.steps.len()
+    /// How many of the steps it has asked for, and what else then.
+    pub fn end(self) -> (usize, Option<(Asked, Vec<Object<'py>>)>) {
+        (self.at, self.other)
     }
 
-    fn answer(&mut self, asked: &Asked, operands: &[&Object<'py>]) -> Result<Object<'py>, TraceError> {
-        let Some(step) = self.steps.get(self.at) else { return Err(self.differs()) };
-        let is_same = step.asked == *asked
-            && step.operands.len() == operands.len()
-            && step.operands.iter().zip(operands).all(|(seen, now)| seen.matches(now));
-        if !is_same {
-            return Err(self.differs());
-        }
+    fn answer(&mut self, asked: Asked, operands: &[&Object<'py>]) -> Result<Object<'py>, TraceError> {
+        let operands: Vec<_> = operands.iter().map(|&operand| operand.clone()).collect();
+        let next = self.steps.get(self.at).filter(|step| step.is_for(&asked, &operands));
+        let Some(step) = next.filter(|_| self.other.is_none()) else {
+            return Err(self.differs(asked, operands));
+        };
         self.at += 1;
         match &step.result {
             Some(Told::Expr(id)) => match Bound::new(self.py, Expr { id: *id }) {
                 Ok(expr) => Ok(expr.into_any()),
-                Err(_) => Err(self.differs()),
+                Err(_) => Err(self.differs(asked, operands)),
             },
             Some(Told::Object(object)) => Ok(object.bind(self.py).clone()),
             None => Ok(self.py.None().into_bound(self.py)),
@@ -174,8 +204,8 @@ impl<'a, 'py> Replay<'a, 'py> {
     }
 
     /// The function does something else than before: the code is not for that, and it is compiled anew.
-    fn differs(&mut self) -> TraceError {
-        self.at = usize::MAX;
+    fn differs(&mut self, asked: Asked, operands: Vec<Object<'py>>) -> TraceError {
+        self.other.get_or_insert((asked, operands));
         TraceError {
             class: octants::diag::Class::Runtime,
             message: "a function that ran while compiling does something else now".to_owned(),
@@ -185,11 +215,11 @@ impl<'a, 'py> Replay<'a, 'py> {
 
 impl<'py> Tracer<Object<'py>> for Replay<'_, 'py> {
     fn binary(&mut self, op: BinaryOp, a: &Object<'py>, b: &Object<'py>) -> Result<Object<'py>, TraceError> {
-        self.answer(&Asked::Binary(op), &[a, b])
+        self.answer(Asked::Binary(op), &[a, b])
     }
 
     fn unary(&mut self, op: UnaryOp, a: &Object<'py>) -> Result<Object<'py>, TraceError> {
-        self.answer(&Asked::Unary(op), &[a])
+        self.answer(Asked::Unary(op), &[a])
     }
 
     fn compare(
@@ -198,15 +228,15 @@ impl<'py> Tracer<Object<'py>> for Replay<'_, 'py> {
         a: &Object<'py>,
         b: &Object<'py>,
     ) -> Result<Object<'py>, TraceError> {
-        self.answer(&Asked::Compare(op), &[a, b])
+        self.answer(Asked::Compare(op), &[a, b])
     }
 
     fn getattr(&mut self, object: &Object<'py>, name: &str) -> Result<Object<'py>, TraceError> {
-        self.answer(&Asked::Attribute(name.to_owned()), &[object])
+        self.answer(Asked::Attribute(name.to_owned()), &[object])
     }
 
     fn getitem(&mut self, object: &Object<'py>, index: &Object<'py>) -> Result<Object<'py>, TraceError> {
-        self.answer(&Asked::Item, &[object, index])
+        self.answer(Asked::Item, &[object, index])
     }
 
     fn setitem(
@@ -215,7 +245,7 @@ impl<'py> Tracer<Object<'py>> for Replay<'_, 'py> {
         index: &Object<'py>,
         value: &Object<'py>,
     ) -> Result<(), TraceError> {
-        self.answer(&Asked::SetItem, &[object, index, value]).map(|_| ())
+        self.answer(Asked::SetItem, &[object, index, value]).map(|_| ())
     }
 
     fn call(
@@ -227,16 +257,17 @@ impl<'py> Tracer<Object<'py>> for Replay<'_, 'py> {
         let operands: Vec<_> =
             std::iter::once(callee).chain(args).chain(kwargs.iter().map(|(_, value)| value)).collect();
         let names = kwargs.iter().map(|(name, _)| name.clone()).collect();
-        self.answer(&Asked::Call(names), &operands)
+        self.answer(Asked::Call(names), &operands)
     }
 
     fn host_only(&mut self, _what: HostOnly<'_>) -> TraceError {
-        match self.steps.get(self.at).and_then(|step| step.refusal.clone()) {
+        let next = self.steps.get(self.at).filter(|_| self.other.is_none());
+        match next.and_then(|step| step.refusal.clone()) {
             Some(refusal) => {
                 self.at += 1;
                 refusal
             }
-            None => self.differs(),
+            None => self.differs(Asked::Refusal, Vec::new()),
         }
     }
 

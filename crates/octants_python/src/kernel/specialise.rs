@@ -1,5 +1,7 @@
 //! Code for arguments that have none yet: lowered, compiled or found, and kept by the kernel.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -11,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::{Kernel, TapeChecks, What};
 use crate::arguments::Binder;
+use crate::evaluation::LaunchEvaluations;
 use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{DerivativeKind, Specialisation, companions};
@@ -26,6 +29,7 @@ impl Kernel {
         current: &ActiveSession,
         what: What,
         arguments: &[Borrowed<'_, 'py, PyAny>],
+        evaluated: &mut LaunchEvaluations<'py>,
     ) -> PyResult<Arc<Specialisation>> {
         // Other threads of Python's may run, and fork, while this one has locks. A fork that was announced comes first.
         py.outside(|| ());
@@ -42,9 +46,17 @@ impl Kernel {
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
+        let evaluated = Rc::new(RefCell::new(std::mem::take(evaluated)));
         let lower = |options: &LowerOptions| {
             let lower = |varying: &[String]| {
-                lower_kernel(&PyHost::new(py), sources, function, &args, options, varying)
+                lower_kernel(
+                    &PyHost::sharing(py, Rc::clone(&evaluated)),
+                    sources,
+                    function,
+                    &args,
+                    options,
+                    varying,
+                )
             };
             let lowered = match lower(&varying) {
                 // A number may have to be known after all, where nobody thought of one that changes.

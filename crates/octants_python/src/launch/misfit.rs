@@ -25,7 +25,7 @@ impl Specialisation {
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Misfit<'py>> {
         let mut launch = LaunchArguments::new(false);
-        let (mut writer, read) = launch.writer(&self.compiled);
+        let (mut writer, read, _) = launch.writer(&self.compiled);
         let mut stored = InstanceDict::default();
         for (index, input) in self.inputs().iter().enumerate() {
             if index >= arguments.len() {

@@ -233,51 +233,24 @@ impl Specialisation {
         launch: &mut LaunchArguments<'py>,
         again: bool,
     ) -> PyResult<Fit> {
-        let (mut writer, read) = launch.writer(&self.compiled);
-        if self.derivative.is_some() || self.recorder.is_some() {
-            // The launch itself provides what is behind the companions, and expects zeros there.
-            writer.clear();
-        }
-        let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
-        let recalled = match &self.kept {
-            Some(kept) => kept.recall(py, arguments, members, read, &mut writer)?,
-            None => None,
+        let (mut writer, read, evaluated) = launch.writer(&self.compiled);
+        let Some(recalled) = self.bind_values(py, arguments, read, &mut writer)? else {
+            return Ok(Fit::Differs);
         };
-        for (input, object) in first.iter().zip(arguments) {
-            if !input.check.write(object, |at| arguments[at], &mut writer)? {
-                return Ok(Fit::Differs);
+        if again
+            && let Some(evaluations) = self.evaluations()
+            && !evaluations.hold(py, evaluated)?
+        {
+            // What ran may have changed members: then it is of no use to other code.
+            if !evaluated.is_empty() && !self.are_values_same(py, arguments, writer.block())? {
+                evaluated.clear();
             }
+            return Ok(Fit::Evaluates);
         }
-        for (leaf, at) in &self.captured {
-            writer.put_leaf(py, *at, leaf)?;
-        }
-        // The block may have what the others write.
         let bound_again = match &recalled {
             Some(Recalled::Block(bound_again)) => Some(&**bound_again),
             Some(Recalled::Members) | None => None,
         };
-        let readings = recalled.as_ref().and(self.kept.as_ref()).map(KeptMembers::readings);
-        let binding = MemberBinding { inputs: members, readings, arguments };
-        let fits = match bound_again {
-            Some(some) => binding.bind(py, some.iter().copied(), read, &mut writer),
-            None => binding.bind(py, 0..members.len(), read, &mut writer),
-        };
-        if !fits? {
-            return Ok(Fit::Differs);
-        }
-        if again
-            && let Some(evaluations) = self.evaluations()
-            && !evaluations.hold(py)?
-        {
-            return Ok(Fit::Evaluates);
-        }
-        for FormulaInput { param, at } in &self.formulas {
-            let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
-            let Some(constant) = value.and_then(|value| param.constant(value)) else {
-                return Ok(Fit::Differs);
-            };
-            writer.put(*at, param.scalar, constant.bits());
-        }
         match self.bind_arrays(py, arguments, read, &mut writer, bound_again)? {
             Fit::Fits => {}
             other => return Ok(other),
@@ -286,6 +259,7 @@ impl Specialisation {
             && recalled.is_none()
         {
             // A formula may ask for any member.
+            let members = &self.inputs[arguments.len().min(self.inputs.len())..];
             let has_block = self.derivative.is_none() && self.recorder.is_none() && self.formulas.is_empty();
             kept.remember(py, arguments, (members, read), &writer, has_block);
         }
@@ -294,6 +268,66 @@ impl Specialisation {
             check_apart(py, gradient, launch.bytes())?;
         }
         Ok(Fit::Fits)
+    }
+
+    /// Compares and writes all but arrays. Gives what an earlier launch left, or nothing if something differs.
+    #[inline]
+    fn bind_values<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        read: &mut Members<'py>,
+        writer: &mut ArgumentWriter<'_, 'py>,
+    ) -> PyResult<Option<Option<Recalled>>> {
+        if self.derivative.is_some() || self.recorder.is_some() {
+            // The launch itself provides what is behind the companions, and expects zeros there.
+            writer.clear();
+        }
+        let (first, members) = self.inputs.split_at(arguments.len().min(self.inputs.len()));
+        let recalled = match &self.kept {
+            Some(kept) => kept.recall(py, arguments, members, read, writer)?,
+            None => None,
+        };
+        for (input, object) in first.iter().zip(arguments) {
+            if !input.check.write(object, |at| arguments[at], writer)? {
+                return Ok(None);
+            }
+        }
+        for (leaf, at) in &self.captured {
+            writer.put_leaf(py, *at, leaf)?;
+        }
+        let readings = recalled.as_ref().and(self.kept.as_ref()).map(KeptMembers::readings);
+        let binding = MemberBinding { inputs: members, readings, arguments };
+        let fits = match &recalled {
+            // The block has what the others write.
+            Some(Recalled::Block(some)) => binding.bind(py, some.iter().copied(), read, writer),
+            Some(Recalled::Members) | None => binding.bind(py, 0..members.len(), read, writer),
+        };
+        if !fits? {
+            return Ok(None);
+        }
+        for FormulaInput { param, at } in &self.formulas {
+            let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
+            let Some(constant) = value.and_then(|value| param.constant(value)) else {
+                return Ok(None);
+            };
+            writer.put(*at, param.scalar, constant.bits());
+        }
+        Ok(Some(recalled))
+    }
+
+    /// Whether arguments and members still put into the block what they did.
+    #[cold]
+    fn are_values_same<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        block: &[u8],
+    ) -> PyResult<bool> {
+        let mut launch = LaunchArguments::new(false);
+        let (mut writer, read, _) = launch.writer(&self.compiled);
+        writer.copy_block(block);
+        Ok(self.bind_values(py, arguments, read, &mut writer)?.is_some() && writer.block() == block)
     }
 
     /// Writes the arrays among the arguments and among these members, or all members.
@@ -339,7 +373,7 @@ impl Specialisation {
     ) -> PyResult<Vec<&str>> {
         let mut changed = Vec::new();
         let mut launch = LaunchArguments::new(false);
-        let (mut writer, read) = launch.writer(&self.compiled);
+        let (mut writer, read, _) = launch.writer(&self.compiled);
         let mut stored = InstanceDict::default();
         for (index, input) in self.inputs.iter().enumerate() {
             if index >= arguments.len() {

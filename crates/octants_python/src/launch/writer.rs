@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::block::Words;
 use super::staging::{self, StagingCopy};
+use crate::evaluation::LaunchEvaluations;
 use crate::ndarray::Ndarray;
 use crate::under_way::Outside;
 use crate::{errors, numpy};
@@ -52,6 +53,8 @@ pub struct LaunchArguments<'py> {
     pub(super) streams: Streams,
     /// What a launch in a stream beside the default one uses.
     pub(super) tracked: Option<Tracked<'py>>,
+    /// What Python has evaluated for the launch, if there was code that it is not for.
+    pub evaluated: LaunchEvaluations<'py>,
 }
 
 /// Arguments of a launch that may not be over when it returns.
@@ -81,15 +84,16 @@ impl<'py> LaunchArguments<'py> {
             members: Members::new(),
             host: Vec::new(),
             streams: Streams::new(),
+            evaluated: LaunchEvaluations::default(),
         }
     }
 
-    /// Starts again, for a kernel.
+    /// Starts again, for a kernel; only what was evaluated stays.
     #[inline]
     pub fn writer<'a>(
         &'a mut self,
         compiled: &'a CompiledKernel,
-    ) -> (ArgumentWriter<'a, 'py>, &'a mut Members<'py>) {
+    ) -> (ArgumentWriter<'a, 'py>, &'a mut Members<'py>, &'a mut LaunchEvaluations<'py>) {
         self.block.resize(compiled.args().bytes as usize);
         self.staged.clear();
         self.trees.clear();
@@ -117,7 +121,7 @@ impl<'py> LaunchArguments<'py> {
             streams,
             tracked,
         };
-        (writer, &mut self.members)
+        (writer, &mut self.members, &mut self.evaluated)
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
@@ -287,6 +291,11 @@ impl<'py> ArgumentWriter<'_, 'py> {
     pub fn set_block(&mut self, block: &[u8], trees: &Arc<[Arc<Tree>]>) {
         self.block.copy_from_slice(block);
         *self.kept_trees = (!trees.is_empty()).then(|| Arc::clone(trees));
+    }
+
+    /// Makes the block that of another launch of the same code.
+    pub fn copy_block(&mut self, block: &[u8]) {
+        self.block.copy_from_slice(block);
     }
 
     /// Makes all of the block zero.

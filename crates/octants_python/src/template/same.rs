@@ -1,0 +1,52 @@
+//! When two keys stand for the same.
+
+use pyo3::prelude::*;
+use pyo3::types::PyWeakrefMethods;
+
+use super::TemplateKey;
+use super::values::same_value;
+
+impl TemplateKey {
+    /// Whether what matches one of two keys matches the other.
+    pub fn is_same(&self, other: &Self, py: Python<'_>) -> bool {
+        let all =
+            |a: &[Self], b: &[Self]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b, py));
+        let both = |a: &Option<Self>, b: &Option<Self>| match (a, b) {
+            (Some(a), Some(b)) => a.is_same(b, py),
+            (None, None) => true,
+            _ => false,
+        };
+        match (self, other) {
+            (Self::Value(a), Self::Value(b)) => same_value(a.bind(py), b.bind(py)),
+            (Self::Tuple(a), Self::Tuple(b)) | (Self::List(a), Self::List(b)) => all(a, b),
+            (Self::Dict(class, a), Self::Dict(other, b)) => {
+                class.is(other)
+                    && a.len() == b.len()
+                    && a.iter().zip(b).all(|(a, b)| a.0.is_same(&b.0, py) && a.1.is_same(&b.1, py))
+            }
+            (Self::Items(class, a), Self::Items(other, b)) => class.is(other) && all(a, b),
+            (Self::Number(class, a), Self::Number(other, b))
+            | (Self::Matrix(class, a), Self::Matrix(other, b)) => class.is(other) && a.is_same(b, py),
+            (Self::Struct(class, a), Self::Struct(other, b)) => {
+                class.is(other)
+                    && a.len() == b.len()
+                    && a.iter().zip(b).all(|(a, b)| {
+                        a.0.bind(py).as_any().eq(&b.0).unwrap_or(false) && a.1.is_same(&b.1, py)
+                    })
+            }
+            (Self::Bound(class, a), Self::Bound(other, b)) => {
+                class.is(other) && a.0.is_same(&b.0, py) && a.1.is_same(&b.1, py)
+            }
+            (Self::Weak(a, _), Self::Weak(b, _)) => match (a.bind(py).upgrade(), b.bind(py).upgrade()) {
+                (Some(a), Some(b)) => a.is(&b),
+                _ => false,
+            },
+            (Self::Kept(a), Self::Kept(b)) => a.is(b),
+            (Self::Derived(class, a), Self::Derived(other, b)) => {
+                class.is(other) && both(&a.0, &b.0) && a.1.is_same(&b.1, py) && both(&a.2, &b.2)
+            }
+            (Self::Again(a), Self::Again(b)) => a == b,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+"""A launch evaluates once what its kernel evaluates once, however much code there is for the kernel, and also if code is made then."""
+
+import pytest
+
+import octants as oc
+
+pytestmark = [pytest.mark.no_device, pytest.mark.filterwarnings("ignore::SyntaxWarning")]
+
+
+@pytest.fixture(autouse=True)
+def session():
+    oc.init(arch=oc.cpu, log_level="error")
+    calls.clear()
+    base[:] = [4, 5]
+
+
+calls = []
+base = []
+
+
+def counted(period):
+    calls.append("counted")
+    return len(calls) % period
+
+
+def listed():
+    calls.append("listed")
+    return list(base)
+
+
+def grow(items):
+    calls.append("grow")
+    items.append(len(calls) % 5)
+    items[0] += 10
+    return len(calls) // 2 % 3
+
+
+def stores():
+    calls.append("stores")
+    base[0] = len(calls) % 4
+    return len(calls) % 3
+
+
+def fails():
+    calls.append("fails")
+    if len(calls) % 2 == 0:
+        raise ValueError("even")
+    return len(calls)
+
+
+def scaled(v):
+    calls.append("scaled")
+    return v * (len(calls) // 2)
+
+
+def as_python(expected, kernel, launches, per_launch):
+    """Each launch gives what Python gives for the same calls, and makes as many."""
+    for launch in range(launches):
+        begin = list(calls), list(base)
+        python = expected()
+        calls[:], base[:] = begin
+        found = kernel()
+        assert found == python, launch
+        assert len(calls) - len(begin[0]) == per_launch, launch
+
+
+@pytest.mark.parametrize("period", [1, 3, 40])
+def test_a_function_that_gives_something_else_each_time(period):
+    @oc.kernel
+    def once() -> oc.i32:
+        return counted(period)
+
+    @oc.kernel
+    def twice() -> oc.i32:
+        return counted(period) * 100 + counted(period + 1)
+
+    as_python(lambda: counted(period), once, 12, 1)
+    as_python(lambda: counted(period) * 100 + counted(period + 1), twice, 12, 2)
+    assert len(once.compile_statistics()) <= period
+
+
+def test_what_is_changed_by_a_later_call_was_something_else_before():
+    @oc.kernel
+    def kernel() -> oc.i32:
+        items = oc.static(listed())
+        first = oc.static(items[0])
+        count = oc.static(grow(items))
+        return first * 1000 + count * 100 + oc.static(items[0]) + oc.static(len(items))
+
+    def expected():
+        items = listed()
+        first = items[0]
+        count = grow(items)
+        return first * 1000 + count * 100 + items[0] + len(items)
+
+    for launch in range(12):
+        base[0] = launch % 3
+        begin = list(calls)
+        python = expected()
+        calls[:] = begin
+        assert kernel() == python or len(calls) > len(begin) + 2, launch
+
+
+def test_what_a_call_stores_was_something_else_before():
+    @oc.kernel
+    def kernel() -> oc.i32:
+        before = oc.static(base[0])
+        given = stores()
+        return before * 100 + given * 10 + base[0]
+
+    def in_order():
+        before, given = base[0], stores()
+        return before * 100 + given * 10 + base[0]
+
+    for launch in range(12):
+        begin = len(calls), base[0]
+        found = kernel()
+        # Where it had to be called again, each value is that of the last call.
+        is_repeated = len(calls) - begin[0] > 1
+        count, before = (len(calls) - 1, (len(calls) - 1) % 4) if is_repeated else begin
+        calls[:], base[0] = ["stores"] * count, before
+        assert found == in_order(), launch
+
+
+def test_a_call_that_raises():
+    @oc.kernel
+    def kernel() -> oc.i32:
+        return fails()
+
+    for launch in range(1, 9):
+        if launch % 2 == 0:
+            with pytest.raises(oc.OctantsCompilationError, match="ValueError: even"):
+                kernel()
+        else:
+            assert kernel() == launch
+        assert len(calls) == launch
+
+
+def test_a_function_that_is_given_values_of_the_kernel():
+    @oc.kernel
+    def kernel(v: oc.i32) -> oc.i32:
+        return scaled(v)
+
+    for launch in range(8):
+        before = len(calls)
+        assert kernel(7) == 7 * (len(calls) // 2)
+        # Once to find out that no code is for it, and once to make code.
+        assert len(calls) - before <= 2, launch
+
+
+def test_a_call_of_a_method_that_another_call_gave():
+    class Box:
+        def __init__(self, x):
+            self.x = x
+
+        def get(self):
+            calls.append("get")
+            return self.x
+
+    def method():
+        return Box(base[0]).get
+
+    @oc.kernel
+    def kernel() -> oc.i32:
+        return method()()
+
+    for value in (4, 4, 6, 4, 6):
+        base[0] = value
+        begin = len(calls)
+        assert kernel() == value
+        assert len(calls) == begin + 1
