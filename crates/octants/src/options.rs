@@ -76,7 +76,7 @@ impl Default for SessionOptions {
             device: 0,
             threads: 0,
             num_compile_threads: 0,
-            kernel: KernelOptions { fast_math: true, debug: false },
+            kernel: KernelOptions { fast_math: true, ..KernelOptions::default() },
             opt_level: 1,
             random_seed: 0,
             kernel_profiler: false,

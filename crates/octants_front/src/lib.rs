@@ -80,7 +80,7 @@ impl Default for LowerOptions {
         Self {
             default_fp: Scalar::F32,
             default_ip: Scalar::I32,
-            kernel: KernelOptions { fast_math: true, debug: false },
+            kernel: KernelOptions { fast_math: true, ..KernelOptions::default() },
             check_bounds: false,
             short_circuit: true,
             unrolling_limit: 32,

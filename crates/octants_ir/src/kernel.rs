@@ -47,8 +47,17 @@ pub enum Phase {
 pub struct KernelOptions {
     /// Reals may be reassociated and contracted, functions approximated; NaN, infinities and the sign of zero are not kept.
     pub fast_math: bool,
+    /// Of what `fast_math` allows, nothing is done to what flows into [choices](crate::choices): somebody makes them again.
+    pub exact_choices: bool,
     /// The program's mistakes are to be found: integers that overflow are told of, and so on.
     pub debug: bool,
+}
+
+impl KernelOptions {
+    /// Whether any op on reals may be replaced by one that gives other bits, wherever its result flows.
+    pub fn rewrites_reals(self) -> bool {
+        self.fast_math && !self.exact_choices
+    }
 }
 
 /// A function that ops call. Its parameters are those of its body: data, arrays, or `local` places, which are the caller's own.

@@ -5,6 +5,7 @@
 //! mean is the interpreter's, and how they change is the passes'.
 
 pub mod builder;
+pub mod choices;
 pub mod constant;
 pub mod format;
 pub mod ids;

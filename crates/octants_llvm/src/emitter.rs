@@ -356,6 +356,7 @@ impl<'k> Emitter<'k> {
         let flags = match name {
             _ if !ty.scalar.is_real() || !self.is_fast() => "",
             "llvm.sqrt" => self.rounding.of_roots(),
+            _ if self.rounding == Rounding::AsWritten => "",
             _ => self.function_flags(),
         };
         let types: Vec<_> = operands.iter().map(|v| v.ty().to_string()).collect();

@@ -8,10 +8,13 @@
 //!   variables and functions of the kernel; not through arrays, functions of reals, or from one iteration of a loop to the next.
 //! * **Only running totals are taken in another order**: sums or products that a loop carries and nothing else in it looks at, and
 //!   updates of a cell of memory. Nothing else carries `reassoc`: LLVM would distribute products over sums, `(i - 320) / 480` too.
+//! * **In kernels with exact choices, all that flows into [choices](octants_ir::choices) is computed as written**, through loops and memory, too: a derivative looks for
+//!   the value that was the least or the greatest by computing each one again.
 //! * Elsewhere a product and a sum may become one operation (`contract`), and a zero may lose its sign (`nsz`).
 //!
 //! What pays: `contract` everywhere (n-body, Julia sets), `reassoc` in totals (a sum over an array), reciprocals of roots (n-body).
 
+use octants_ir::choices::ops_of_choices;
 use octants_ir::ops::{ArithOp, ConvertOp, MathUnary};
 use octants_ir::rewrite::{Parents, uses, walk_all};
 use octants_ir::{Func, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef};
@@ -52,6 +55,12 @@ pub(crate) fn roundings(kernel: &Kernel) -> SideTable<Op, Rounding> {
     let mut finder = Finder::new(kernel);
     finder.mark_totals();
     finder.mark_what_is_truncated();
+    if kernel.options.exact_choices {
+        let Some(ops) = ops_of_choices(kernel) else { return SideTable::new(Rounding::AsWritten) };
+        for op in ops {
+            finder.found.set(op, Rounding::AsWritten);
+        }
+    }
     finder.found
 }
 

@@ -51,7 +51,7 @@ pub use differentiate::{
 pub use erase_detach::erase_detach;
 pub use expand_field_loops::expand_field_loops;
 pub use gather_updates::gather_updates;
-pub use keep_rounding::keep_rounding;
+pub use keep_rounding::{keep_rounding, settle_rounding};
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{

@@ -13,7 +13,7 @@ use crate::demote_atomics::demote_atomics;
 use crate::erase_detach::erase_detach;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
-use crate::keep_rounding::keep_rounding;
+use crate::keep_rounding::{keep_rounding, settle_rounding};
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::merge_accesses::merge_accesses;
@@ -259,9 +259,16 @@ pub static PIPELINE: &[Pass] = &[
     Pass {
         name: "split_tasks",
         need: Need::Plan,
-        reason: "last: nothing may move between tasks after it",
+        reason: "behind all that moves anything: nothing may move between tasks after it",
         leaves: Phase::Tasks,
         run: |kernel, _, _| split_tasks(kernel),
+    },
+    Pass {
+        name: "settle_rounding",
+        need: Need::Plan,
+        reason: "last: it looks at the arithmetic that is emitted",
+        leaves: Phase::Tasks,
+        run: |kernel, _, _| settle_rounding(kernel),
     },
 ];
 
@@ -395,6 +402,7 @@ mod tests {
             "check_tapes",
             "place_tapes",
             "split_tasks",
+            "settle_rounding",
         ];
         assert_eq!(none, [&["input"], &required[..]].concat());
         assert!(text.contains("local") && text.contains("atomic_add"));
@@ -420,7 +428,8 @@ mod tests {
                     "keep_rounding",
                     "check_tapes",
                     "place_tapes",
-                    "split_tasks"
+                    "split_tasks",
+                    "settle_rounding"
                 ]
             ]
             .concat()

@@ -272,6 +272,7 @@ impl Runtime {
             kernel: KernelOptions {
                 fast_math: option(options, "fast_math")?,
                 debug: option(options, "debug")?,
+                ..KernelOptions::default()
             },
             opt_level: option::<u8>(options, "opt_level")?.min(3),
             random_seed: option::<i64>(options, "random_seed")? as u64,

@@ -91,6 +91,9 @@ impl Parser {
         if self.eat_word("fast_math") {
             self.kernel.options.fast_math = true;
         }
+        if self.eat_word("exact_choices") {
+            self.kernel.options.exact_choices = true;
+        }
         if self.eat_word("debug") {
             self.kernel.options.debug = true;
         }

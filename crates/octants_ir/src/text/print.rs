@@ -98,6 +98,9 @@ impl<'k> Printer<'k> {
         if kernel.options.fast_math {
             self.push(" fast_math");
         }
+        if kernel.options.exact_choices {
+            self.push(" exact_choices");
+        }
         if kernel.options.debug {
             self.push(" debug");
         }

@@ -82,7 +82,7 @@ impl Emitter<'_> {
     /// `op(identity, x)` is `x`, bit by bit: -0.0 + x is x also for -0.0, and a NaN loses against every number. With fast math an extreme
     /// is one comparison, in which only a NaN among what is contributed loses: it begins with an infinity.
     pub(crate) fn identity(&self, op: AtomicOp, ty: Scalar) -> Val {
-        let exact = !self.kernel.options.fast_math;
+        let exact = !self.kernel.options.rewrites_reals();
         Val::constant(match op {
             AtomicOp::Add if ty.is_real() => Const::from_f64(ty, -0.0),
             AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor => Const::from_bits(ty, 0),

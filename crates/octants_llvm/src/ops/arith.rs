@@ -50,7 +50,7 @@ impl Emitter<'_> {
     /// A NaN loses. With fast math the second operand loses if it is one, and a comparison is one instruction with the selection; what
     /// is accumulated is the first.
     fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
-        if !self.is_fast() || self.shape.has_min_max() {
+        if !self.kernel.options.rewrites_reals() || self.shape.has_min_max() {
             return self.intrinsic(intrinsic, &[a, b], "");
         }
         let second = self.compare(predicate, b, a);

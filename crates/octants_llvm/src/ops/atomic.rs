@@ -243,9 +243,11 @@ impl Emitter<'_> {
         old
     }
 
-    /// `op(cell, value)` on values. Reals that are updated are totals, in any order.
+    /// `op(cell, value)` on values. Reals that are updated are totals, in any order; the least and the greatest are the same in each.
     pub(crate) fn combine(&mut self, op: AtomicOp, cell: Val, value: Val) -> Val {
-        let around = std::mem::replace(&mut self.rounding, Rounding::Total);
+        let is_chosen = matches!(op, AtomicOp::Min | AtomicOp::Max);
+        let rounding = if is_chosen { Rounding::AsWritten } else { Rounding::Total };
+        let around = std::mem::replace(&mut self.rounding, rounding);
         let combined = self.combine_in_any_order(op, cell, value);
         self.rounding = around;
         combined

@@ -88,7 +88,7 @@ fn absorbs(kernel: &Kernel, op: AtomicOp, constant: Const) -> bool {
     let ty = constant.ty();
     // Infinities and NaNs times zero are NaN, and fast math does not ask.
     if ty.is_real() {
-        return op == AtomicOp::Mul && constant.is_zero() && kernel.options.fast_math;
+        return op == AtomicOp::Mul && constant.is_zero() && kernel.options.rewrites_reals();
     }
     // All bits, without the sign's bit where there is a sign.
     let greatest = u64::MAX >> (64 - ty.bits() + u32::from(ty.is_signed()));

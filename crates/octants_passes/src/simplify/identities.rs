@@ -160,7 +160,7 @@ impl Round<'_> {
         b: Value,
         constant: Option<Const>,
     ) -> Option<Value> {
-        let fast = self.kernel.options.fast_math;
+        let fast = self.kernel.options.rewrites_reals();
         if op == ArithOp::Sub && a == b && fast {
             return self.number(site, 0);
         }

@@ -20,7 +20,7 @@ impl Round<'_> {
         let exponent = self.kernel.as_const(b)?;
         let (magnitude, negative) = match exponent.as_i128() {
             Some(n) => (n.unsigned_abs(), n < 0),
-            None if !self.kernel.options.fast_math => return None,
+            None if !self.kernel.options.rewrites_reals() => return None,
             None => {
                 let exponent = exponent.as_f64();
                 let root = if exponent == 0.5 { Some(MathUnary::Sqrt) } else { None };
