@@ -36,7 +36,7 @@ HOST_WRITES = {
 @pytest.mark.parametrize("name", HOST_WRITES)
 def test_host_writes_of_needed_values_are_refused(arch, name):
     x, loss = made(X), made(0.0)
-    text = rf"\[OC1105\].*the gradients of `square` need what it saw of `x`, and `{name}` at .*test_tape_writes.py:\d+ has written"
+    text = rf"\[OC1105\].*the gradients of `square`, called at .*py:\d+, need what it saw of `x`, and `{name}` at .*test_tape_writes.py:\d+ has written"
     with pytest.raises(oc.OctantsRuntimeError, match=text), oc.ad.Tape(loss):
         square(x, loss)
         HOST_WRITES[name](x)
@@ -82,7 +82,7 @@ def test_host_writes_of_fields_are_refused(arch):
 
 def test_writes_of_other_kernels_are_refused(arch):
     x, y, loss = made(X), made([0.0, 0.0]), made(0.0)
-    text = r"the gradients of `square` need what it saw of `x`, and the kernel `overwrite` at .*py:\d+ has written"
+    text = r"the gradients of `square`, called at .*py:\d+, need what it saw of `x`, and the kernel `overwrite` at .*py:\d+ has written"
     with pytest.raises(oc.OctantsRuntimeError, match=text), oc.ad.Tape(loss):
         square(x, loss)
         overwrite(x)
@@ -173,7 +173,7 @@ def test_steps_in_rows_and_columns_are_told_apart(arch):
         found.append(x.grad.to_numpy()[first].reshape(-1))
         assert np.abs(found[-1]).min() > 0.1
         with (
-            pytest.raises(oc.OctantsRuntimeError, match=rf"\[OC1105\].*`{kernel.__name__}` need.*`x`"),
+            pytest.raises(oc.OctantsRuntimeError, match=rf"\[OC1105\].*`{kernel.__name__}`, called at .*, need.*`x`"),
             oc.ad.Tape(loss),
         ):
             for t in range(steps):
@@ -219,7 +219,7 @@ def test_gradients_of_what_the_host_overwrites_are_not_mixed(arch):
     x, y, loss = made(X), made([0.0, 0.0]), made(0.0)
     # `square` needs `y`; `double` needs no values, but hands on the gradients of what it wrote, not of what `fill` did.
     with (
-        pytest.raises(oc.OctantsRuntimeError, match=r"the gradients of `double` need those of `y`, and `fill`"),
+        pytest.raises(oc.OctantsRuntimeError, match=r"the gradients of `double`, called at .*, need those of `y`, and `fill`"),
         oc.ad.Tape(loss),
     ):
         double(x, y)

@@ -159,7 +159,7 @@ def test_what_torch_writes_inside_of_a_tape_is_seen(on, arch):
     if arch == "remote":
         pytest.skip("a launch takes a copy of a tensor")
     x, w, y, loss = (tensor(values, on) for values in ([0.3, 0.5], [1.0, 2.0], [0.0, 0.0], [0.0]))
-    text = r"\[OC1105\].*`weighted` need what it saw of `x`, and an in-place operation of torch before .*py:\d+ has written"
+    text = r"\[OC1105\].*`weighted`, called at .*py:\d+, need what it saw of `x`, and an in-place operation of torch before .*py:\d+ has written"
     with pytest.raises(oc.OctantsRuntimeError, match=text), oc.ad.Tape(loss):
         weighted(x, w, y)
         total(y, loss)

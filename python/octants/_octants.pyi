@@ -155,20 +155,10 @@ class Kernel:
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, sinks: Sinks, validate: bool
     ) -> tuple[Any, Record | None]: ...
     def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
-    def _grad_since(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any] | None,
-        *,
-        with_duals: bool,
-        record: Record | None,
-        log: WriteLog,
-        values: int,
-        derivatives: int,
+    def _replay_grad(
+        self, record: Record, kwargs: dict[str, Any] | None, *, log: WriteLog, values: int, derivatives: int
     ) -> None: ...
-    def _needed_values(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, record: Record | None
-    ) -> list[tuple[str, int]]: ...
+    def _needed_values(self, record: Record) -> list[tuple[str, int]]: ...
     def compile_statistics(self) -> list[dict[str, float]]:
         """Where the time of each compilation went, newest first: a list of dicts with milliseconds."""
 
@@ -185,6 +175,14 @@ class Record:
     @property
     def bytes(self) -> int:
         """How much memory it takes."""
+
+    @property
+    def line(self) -> str:
+        """Where the call is, as the user's file and line."""
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The ndarrays and torch's tensors that the call took."""
 
 class Sinks:
     """Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them."""

@@ -76,10 +76,10 @@ impl CompiledKernel {
         Some(Region { array, indices: part.indices.clone() })
     }
 
-    /// Where the elements of a part of a parameter's array lie, in bytes behind the first one; and how long each is.
-    pub fn elements_of(&self, param: usize, part: &Region) -> (Vec<i64>, u64) {
+    /// Where the elements of a part of a parameter's array lie: runs of so many bytes, by where they begin behind the first element.
+    pub fn runs_of(&self, param: usize, part: &Region) -> (Vec<i64>, u64) {
         let array = self.args().slots[param].array();
-        (part.elements(array.and_then(|array| self.ir().layout(array))), part.array.bytes)
+        part.runs(array.and_then(|array| self.ir().layout(array)))
     }
 
     /// The name of a parameter, as the user wrote it; a member has its path in it.

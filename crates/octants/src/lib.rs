@@ -37,6 +37,7 @@ mod backend;
 mod cache;
 #[cfg(test)]
 mod cache_tests;
+mod checksum;
 mod compile_phases;
 mod compiled;
 mod error;
@@ -70,6 +71,7 @@ mod write_log;
 
 pub use array::NdArray;
 pub use backend::open_device;
+pub use checksum::Checksum;
 pub use compiled::CompiledKernel;
 pub use error::{Error, Fault, LaunchError};
 pub use field::{FieldLeaf, HostStride, Place, Tree};

@@ -2,12 +2,17 @@
 //!
 //! A log has entries with ascending numbers, one for each launch or write of the host. Of each it knows which boxes of which arrays it may have
 //! written; later writes of a box stand for earlier ones of the same. Nothing here looks at memory: a write through an alias that nobody told of is not known.
-
-use std::collections::BTreeMap;
+//!
+//! Law: **a question takes time with the logarithm of the number of writes**, whether the array was written or not: a way back through a program asks one for
+//! each array of each launch.
 
 use octants_ir::plan::{ArgLayout, ArgSlot, read_integer};
 use octants_ir::{ArrayType, Boundary, Kernel, Layout, Scalar};
 use octants_passes::analysis::{Footprint, Interval, Touched};
+
+mod boxes;
+
+use boxes::Writes;
 
 /// A part of an array's memory: a box of indices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +45,7 @@ impl Region {
         Self { array, indices: Vec::new() }
     }
 
+    /// Whether the two may share a byte.
     fn overlaps(&self, other: &Self) -> bool {
         let (a, b) = (&self.array, &other.array);
         let meet = |shift: i64| {
@@ -81,32 +87,32 @@ impl Region {
         }
     }
 
-    /// Where the elements lie, in bytes behind the first one. A field's are where its layout says.
-    pub(crate) fn elements(&self, layout: Option<&Layout>) -> Vec<i64> {
-        let axes: Vec<(i64, i64)> = match (&self.array.kind, layout) {
-            (MemoryKind::Array { extents, .. }, _) => extents.iter().map(|&extent| (0, extent)).collect(),
+    /// Where the elements lie: runs of so many bytes, by where they begin behind the first element. A field's are where its layout says.
+    pub(crate) fn runs(&self, layout: Option<&Layout>) -> (Vec<i64>, u64) {
+        let wanted = |axis: usize, first: i64, extent: i64| {
+            let index = self.indices.get(axis).copied().unwrap_or(Interval::ANY);
+            (index.first.max(first), index.last.min(first + extent - 1))
+        };
+        let bytes = self.array.bytes;
+        match (&self.array.kind, layout) {
+            (MemoryKind::Array { extents, strides }, _) => {
+                let axes = extents.iter().zip(strides).enumerate();
+                runs_of_box(axes.map(|(axis, (&extent, &stride))| (wanted(axis, 0, extent), stride)), bytes)
+            }
+            (MemoryKind::Field { .. }, None) => (Vec::new(), bytes),
             (MemoryKind::Field { .. }, Some(layout)) => {
-                let axes = layout.origin.iter().zip(&layout.shape);
-                axes.map(|(&first, &extent)| (first.into(), i64::from(extent))).collect()
+                let mut found: Vec<Vec<i64>> = vec![Vec::new()];
+                for (axis, (&first, &extent)) in layout.origin.iter().zip(&layout.shape).enumerate() {
+                    let (first, last) = wanted(axis, first.into(), i64::from(extent));
+                    let longer = |index: Vec<i64>| {
+                        (first..=last).map(move |i| index.iter().copied().chain([i]).collect())
+                    };
+                    found = found.into_iter().flat_map(longer).collect();
+                }
+                let offset = |index: Vec<i64>| layout.offset_of(&index).map(u64::cast_signed);
+                (found.into_iter().filter_map(offset).collect(), bytes)
             }
-            (MemoryKind::Field { .. }, None) => return Vec::new(),
-        };
-        let mut found: Vec<Vec<i64>> = vec![Vec::new()];
-        for (axis, &(first, extent)) in axes.iter().enumerate() {
-            let wanted = self.indices.get(axis).copied().unwrap_or(Interval::ANY);
-            let range = wanted.first.max(first)..=wanted.last.min(first + extent - 1);
-            found = found
-                .into_iter()
-                .flat_map(|index| range.clone().map(move |i| index.iter().copied().chain([i]).collect()))
-                .collect();
         }
-        let offset = |index: Vec<i64>| match (&self.array.kind, layout) {
-            (MemoryKind::Array { strides, .. }, _) => {
-                Some(index.iter().zip(strides).map(|(&index, &stride)| index.wrapping_mul(stride)).sum())
-            }
-            (MemoryKind::Field { .. }, layout) => layout?.offset_of(&index).map(u64::cast_signed),
-        };
-        found.into_iter().filter_map(offset).collect()
     }
 
     /// The lowest byte, and the end of the highest.
@@ -206,23 +212,39 @@ pub(crate) fn regions(
     found
 }
 
+/// The runs of a box: first and last index and stride of each axis. Axes that lie one behind the other make longer runs.
+fn runs_of_box(axes: impl Iterator<Item = ((i64, i64), i64)>, bytes: u64) -> (Vec<i64>, u64) {
+    let mut axes: Vec<_> = axes.collect();
+    axes.sort_by_key(|&(_, stride)| stride.unsigned_abs());
+    let (mut run, mut begin, mut outer) = (bytes, 0_i64, Vec::new());
+    for ((first, last), stride) in axes {
+        if last < first {
+            return (Vec::new(), bytes);
+        }
+        if outer.is_empty() && stride == run.cast_signed() {
+            begin = begin.wrapping_add(first.wrapping_mul(stride));
+            run *= (last - first + 1).cast_unsigned();
+        } else {
+            outer.push((first, last, stride));
+        }
+    }
+    let mut offsets = vec![begin];
+    for (first, last, stride) in outer {
+        let moved = |offset: i64| (first..=last).map(move |i| offset.wrapping_add(i.wrapping_mul(stride)));
+        offsets = offsets.into_iter().flat_map(moved).collect();
+    }
+    (offsets, run)
+}
+
 /// Writes, by the arrays that they were to.
 #[derive(Debug, Default)]
 pub struct WriteLog {
     /// Who wrote, by number.
     writers: Vec<String>,
     /// Writes whose derivatives are taken care of.
-    recorded: BTreeMap<ArrayMemory, ArrayWrites>,
+    recorded: Writes,
     /// All others.
-    unrecorded: BTreeMap<ArrayMemory, ArrayWrites>,
-}
-
-/// The boxes of one array that were written, each with the last number. Those of one index along the first axis are found by it: programs
-/// that keep all steps of a simulation write a row at a time.
-#[derive(Debug, Default)]
-struct ArrayWrites {
-    rows: BTreeMap<i64, Vec<(Vec<Interval>, usize)>>,
-    others: Vec<(Vec<Interval>, usize)>,
+    unrecorded: Writes,
 }
 
 impl WriteLog {
@@ -235,50 +257,19 @@ impl WriteLog {
     pub fn add(&mut self, writer: String, recorded: bool, regions: impl IntoIterator<Item = Region>) {
         let number = self.writers.len();
         self.writers.push(writer);
-        let arrays = if recorded { &mut self.recorded } else { &mut self.unrecorded };
-        for Region { array, indices } in regions {
-            let writes = arrays.entry(array).or_default();
-            let list = match indices.first() {
-                Some(index) if index.first == index.last => writes.rows.entry(index.first).or_default(),
-                _ => &mut writes.others,
-            };
-            match list.iter_mut().find(|(known, _)| *known == indices) {
-                Some((_, last)) => *last = number,
-                None => list.push((indices, number)),
-            }
-        }
+        let writes = if recorded { &mut self.recorded } else { &mut self.unrecorded };
+        regions.into_iter().for_each(|region| writes.add(region, number));
     }
 
     /// Who wrote to the region in an entry from `number` on, if somebody did.
     pub fn writer_since(&self, number: usize, region: &Region) -> Option<&str> {
-        self.search(&self.recorded, number, region).or_else(|| self.unrecorded_writer_since(number, region))
+        let recorded = self.recorded.since(number, region).map(|entry| &*self.writers[entry]);
+        recorded.or_else(|| self.unrecorded_writer_since(number, region))
     }
 
     /// Likewise, of writes whose derivatives nobody sees to.
     pub fn unrecorded_writer_since(&self, number: usize, region: &Region) -> Option<&str> {
-        self.search(&self.unrecorded, number, region)
-    }
-
-    fn search(
-        &self,
-        arrays: &BTreeMap<ArrayMemory, ArrayWrites>,
-        number: usize,
-        region: &Region,
-    ) -> Option<&str> {
-        let row = region.indices.first().filter(|index| index.first == index.last).map(|index| index.first);
-        for (array, writes) in arrays {
-            let same = *array == region.array;
-            let rows = writes.rows.values().filter(|_| !same || row.is_none()).flatten();
-            let exactly = row.filter(|_| same).and_then(|row| writes.rows.get(&row)).into_iter().flatten();
-            let candidates = rows.chain(exactly).chain(&writes.others);
-            for (indices, last) in candidates.filter(|(_, last)| *last >= number) {
-                let written = Region { array: array.clone(), indices: indices.clone() };
-                if written.overlaps(region) {
-                    return Some(&self.writers[*last]);
-                }
-            }
-        }
-        None
+        self.unrecorded.since(number, region).map(|entry| &*self.writers[entry])
     }
 }
 
@@ -325,5 +316,96 @@ mod tests {
         assert_eq!(log.writer_since(0, &field(1004, 4, 7)), Some("vectors"));
         assert_eq!(log.writer_since(0, &field(1004, 4, 6)), None);
         assert_eq!(log.writer_since(0, &field(1012, 4, 7)), None);
+    }
+
+    #[test]
+    fn time_as_the_second_axis_is_told_apart() {
+        let mut log = WriteLog::default();
+        for column in 0..4 {
+            log.add(format!("column {column}"), true, [rows(4096, &[(0, 9), (column, column)])]);
+        }
+        assert_eq!(log.writer_since(0, &rows(4096, &[(2, 3), (1, 1)])), Some("column 1"));
+        assert_eq!(log.writer_since(2, &rows(4096, &[(2, 3), (1, 1)])), None);
+        assert_eq!(log.writer_since(2, &rows(4096, &[(2, 3), (0, 2)])), Some("column 2"));
+        assert_eq!(log.writer_since(4, &rows(4096, &[])), None);
+    }
+
+    #[test]
+    fn answers_are_those_of_a_look_at_all_writes() {
+        let mut state = 7_u64;
+        let mut random = |below: i64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) as i64) % below
+        };
+        for _ in 0..200 {
+            let (mut log, mut all) = (WriteLog::default(), Vec::new());
+            let mut region = || {
+                let first = 4096 + 16 * random(6).cast_unsigned() + 4 * (random(4) / 3).cast_unsigned();
+                let mut side = |extent: i64| {
+                    let first = random(extent);
+                    (first, first + random(extent - first))
+                };
+                let (row, column) = (side(10), side(4));
+                let axes: &[(i64, i64)] = &[row, column];
+                let mut made = rows(first, &axes[..random(3) as usize]);
+                if random(5) == 0 {
+                    made.array.kind = MemoryKind::Field { span: 160 };
+                } else if random(5) == 0 {
+                    made.array.kind = MemoryKind::Array { extents: vec![4, 10], strides: vec![4, 16] };
+                }
+                made
+            };
+            for number in 0..30 {
+                let written = region();
+                log.add(number.to_string(), true, [written.clone()]);
+                all.push(written);
+            }
+            for _ in 0..30 {
+                let asked = region();
+                for since in 0..=30 {
+                    let expected = all[since..].iter().any(|written| written.overlaps(&asked));
+                    assert_eq!(
+                        log.writer_since(since, &asked).is_some(),
+                        expected,
+                        "{asked:?} since {since}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_does_not_look_at_all_writes() {
+        let steps = 50_000;
+        let array = |first, rows| ArrayMemory {
+            first,
+            bytes: 4,
+            kind: MemoryKind::Array { extents: vec![rows, 4], strides: vec![16, 4] },
+        };
+        let (states, parameters) = (array(4096, steps), array(0, 10));
+        let row = |row| Region { array: states.clone(), indices: vec![Interval::one(row), Interval::one(2)] };
+        let mut log = WriteLog::default();
+        let begin = std::time::Instant::now();
+        for step in 0..steps {
+            log.add(String::new(), true, [row(step)]);
+        }
+        for step in (0..steps).rev() {
+            assert_eq!(log.writer_since(step as usize, &Region::all(parameters.clone())), None);
+            assert_eq!(log.writer_since(step as usize + 1, &row(step)), None);
+        }
+        // A look at each write takes minutes.
+        assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+    }
+
+    #[test]
+    fn runs_are_as_long_as_memory_is_dense() {
+        assert_eq!(rows(0, &[]).runs(None), (vec![0], 160));
+        assert_eq!(rows(0, &[(2, 3)]).runs(None), (vec![32], 32));
+        assert_eq!(rows(0, &[(2, 3), (1, 2)]).runs(None), (vec![36, 52], 8));
+        let mut columns = rows(0, &[(1, 2), (0, 3)]);
+        columns.array.kind = MemoryKind::Array { extents: vec![10, 4], strides: vec![4, 40] };
+        assert_eq!(columns.runs(None), (vec![4, 44, 84, 124], 8));
+        columns.array.kind = MemoryKind::Array { extents: vec![10, 4], strides: vec![-16, 4] };
+        assert_eq!(columns.runs(None), (vec![-16, -32], 16));
     }
 }

@@ -30,12 +30,15 @@ use crate::{aggregate, dtype, stack, template, tensor};
 
 mod annotations;
 mod functions;
+mod globals;
 mod meanings;
 pub mod memo;
 
 pub use annotations::any_array;
 use annotations::field_annotation;
 use functions::KnownFunction;
+use globals::GlobalNames;
+pub use globals::Globals;
 use memo::Memo;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -54,6 +57,7 @@ pub struct PyHost<'py> {
     /// By class, as what follows.
     data_oriented: Memo<'py, Option<bool>>,
     encoded: Memo<'py, Option<Object<'py>>>,
+    globals: GlobalNames<'py>,
     /// What Python evaluates for the kernel.
     recorder: Recorder<'py>,
 }
@@ -69,13 +73,24 @@ impl<'py> PyHost<'py> {
             definitions: Memo::default(),
             data_oriented: Memo::default(),
             encoded: Memo::default(),
+            globals: GlobalNames::default(),
             recorder: Recorder::default(),
         }
     }
 
-    /// As [`Self::new`], for a launch for which this was evaluated before.
-    pub fn sharing(py: Python<'py>, shared: Rc<RefCell<LaunchEvaluations<'py>>>) -> Self {
-        Self { recorder: Recorder::sharing(shared), ..Self::new(py) }
+    /// As [`Self::new`], for a launch for which this was evaluated before. Names outside of functions stand for what they did when other code was made.
+    pub fn sharing(
+        py: Python<'py>,
+        shared: Rc<RefCell<LaunchEvaluations<'py>>>,
+        given: Option<Arc<Globals>>,
+    ) -> Self {
+        let (recorder, globals) = (Recorder::sharing(shared), GlobalNames::new(given));
+        Self { recorder, globals, ..Self::new(py) }
+    }
+
+    /// What names outside of functions stood for.
+    pub fn seen_globals(&self) -> PyResult<Arc<Globals>> {
+        self.globals.seen(self.py)
     }
 
     /// Lets Python evaluate something, which a launch repeats where it must.
@@ -180,7 +195,9 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn global(&self, function: &Object<'py>, name: &str) -> HostResult<Option<Object<'py>>> {
-        let found = self.known_function(function).and_then(|function| function.global(name));
+        let found = self
+            .known_function(function)
+            .and_then(|function| self.globals.get(function.function(), name, || function.global(name)));
         self.result(found).map(|found| found.map(tensor::into_unwrapped))
     }
 

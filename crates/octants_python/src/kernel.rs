@@ -413,18 +413,13 @@ impl Kernel {
         &self,
         py: Python<'py>,
         what: What,
-        since: Option<Since<'_>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
         let code = self.find_or_make(py, what, arguments, &mut launch)?;
-        match since {
-            Some(since) => since.check(py, &self.signature.name, &code, launch.bytes())?,
-            None if code.derivative.as_ref().is_some_and(|gradient| gradient.companions().is_empty()) => {
-                self.require_some_derivatives(py, what, arguments)?;
-            }
-            None => {}
+        if code.derivative.is_some() && !code.has_companions() {
+            self.require_some_derivatives(py, what, arguments)?;
         }
         self.launch(py, &code, &mut launch, stream, RecordUse::None)
     }
@@ -494,11 +489,8 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         what: What,
-        since: Option<Since<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with_arguments(args, kwargs, |arguments, stream| {
-            self.call(args.py(), what, since, arguments, stream)
-        })
+        self.with_arguments(args, kwargs, |arguments, stream| self.call(args.py(), what, arguments, stream))
     }
 
     /// A call as a method: the receiver comes first.
@@ -518,7 +510,7 @@ impl Kernel {
                 host_only::guard_launch(py)?;
                 let all = std::iter::once(receiver.as_borrowed()).chain(args.iter_borrowed());
                 let arguments: Objects<'_, 'py> = all.collect();
-                this.call(py, What::Value, None, &arguments, None)
+                this.call(py, What::Value, &arguments, None)
             });
         }
         let all = std::iter::once(receiver.clone()).chain(args.iter());
@@ -635,7 +627,7 @@ impl Kernel {
             host_only::guard_launch(slf.py())?;
             return hook.bind(slf.py()).call1((slf, args, kwargs));
         }
-        slf.get().launch_with(args, kwargs, What::Value, None)
+        slf.get().launch_with(args, kwargs, What::Value)
     }
 
     /// The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads.
@@ -645,7 +637,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().launch_with(args, kwargs, What::Derivative(DerivativeKind::Reverse), None)
+        slf.get().launch_with(args, kwargs, What::Derivative(DerivativeKind::Reverse))
     }
 
     /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops and how
@@ -679,7 +671,7 @@ impl Kernel {
         with_duals: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let what = if with_duals { What::Derivative(DerivativeKind::Forward) } else { What::Value };
-        self.launch_with(args, kwargs, what, None)
+        self.launch_with(args, kwargs, what)
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
@@ -707,51 +699,31 @@ impl Kernel {
         })
     }
 
-    /// The derivative in reverse mode of a call in a tape, or that of it in forward mode, with the same arguments and what was recorded of the call. Refuses if an
-    /// entry of the log from `values` on wrote what it needs, or an unrecorded one from `derivatives` on wrote what it hands gradients through.
-    #[pyo3(signature = (args, kwargs, *, with_duals, record, log, values, derivatives))]
-    #[expect(clippy::too_many_arguments)]
-    fn _grad_since<'py>(
+    /// The derivative of a call in a tape, of which `record` was kept, in the stream of the call. Refuses if an entry of the log from `values` on wrote what it
+    /// needs, or an unrecorded one from `derivatives` on wrote what it hands gradients through.
+    #[pyo3(signature = (record, kwargs, *, log, values, derivatives))]
+    fn _replay_grad<'py>(
         &self,
-        args: &Bound<'py, PyTuple>,
+        record: &Bound<'py, Record>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        with_duals: bool,
-        record: Option<&Bound<'py, Record>>,
         log: &Bound<'py, WriteLog>,
         values: usize,
         derivatives: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let since = Since { log: log.get(), values, derivatives };
-        if let Some(record) = record {
-            return self.with_arguments(args, kwargs, |arguments, stream| {
-                self.call_recorded(args.py(), record.get(), since, arguments, stream)
-            });
-        }
-        let kind = if with_duals { DerivativeKind::ForwardOverReverse } else { DerivativeKind::Reverse };
-        self.launch_with(args, kwargs, What::Derivative(kind), Some(since))
+        errors::gateway(|| {
+            host_only::guard_launch(record.py())?;
+            let since = Since { log: log.get(), values, derivatives };
+            let sources = self.runtime.get().sources().map();
+            let binder = Binder { signature: &self.signature, params: &self.params, sources };
+            let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
+            let stream = stream::live(self.runtime.get(), keyword.as_ref())?;
+            self.call_recorded(record.py(), record.get(), since, stream.as_ref())
+        })
     }
 
-    /// What the derivative in reverse mode would read of the kernel's arrays: their names, and a number for each that other values have another of.
-    fn _needed_values<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-        record: Option<&Bound<'py, Record>>,
-    ) -> PyResult<Vec<(String, u64)>> {
-        self.with_arguments(args, kwargs, |arguments, _| {
-            let py = args.py();
-            let mut launch = LaunchArguments::new(true);
-            let backward = record.map(|record| record.get().backward());
-            let what = What::Derivative(DerivativeKind::Reverse);
-            let code = match backward {
-                Some(code) if self.fit(py, code, arguments, &mut launch, false)? == Fit::Fits => {
-                    Arc::clone(code)
-                }
-                Some(code) => return Err(self.misfit(py, code, arguments)?),
-                None => self.find_or_make(py, what, arguments, &mut launch)?,
-            };
-            write_log::needed_values(&code, &launch)
-        })
+    /// What the derivative of a recorded call reads of the kernel's arrays: their names, and a number for each that other values have another of.
+    fn _needed_values(&self, py: Python<'_>, record: &Bound<'_, Record>) -> PyResult<Vec<(String, u64)>> {
+        errors::gateway(|| self.values_of_record(py, record.get()))
     }
 
     /// As an attribute of an object: bound to it.

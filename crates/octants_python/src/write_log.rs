@@ -4,12 +4,12 @@
 //! While no log is open, telling costs a look at one flag.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use octants::diag::{Code, Diagnostic, SourceMap};
-use octants::{ArrayMemory, FieldLeaf, Interval, MemoryKind, NdArray, Region};
+use octants::{ArrayMemory, Checksum, FieldLeaf, Interval, MemoryKind, NdArray, Region};
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::field::Field;
@@ -46,15 +46,15 @@ impl WriteLog {
 }
 
 impl Since<'_> {
-    /// Refuses to run the derivative of the kernel of this name on memory that is not as that left it.
-    pub fn check(self, py: Python<'_>, name: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
+    /// Refuses to run the derivative of a call on memory that is not as that left it.
+    pub fn check(self, py: Python<'_>, called: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
         let Some(gradient) = &code.derivative else { return Ok(()) };
         let kernel = gradient.kernel();
         let log = self.log.log();
         let refused = |param: usize, text: &str, writer: &str, help: &str| {
             let array = kernel.param_name(param);
             let text = format!(
-                "the gradients of `{name}` need {text} `{array}`, and {writer} has written there since"
+                "the gradients of {called} need {text} `{array}`, and {writer} has written there since"
             );
             let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
             Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()))
@@ -130,7 +130,7 @@ fn tell_of(py: Python<'_>, what: &str, where_to: &str, regions: &[Region]) -> Py
     if regions.is_empty() {
         return Ok(());
     }
-    let line: String = py.import("octants._fields.field")?.call_method0("user_line")?.extract()?;
+    let line = user_line(py)?;
     let writer = if line.is_empty() { what.to_owned() } else { format!("{what} {where_to} {line}") };
     let open: Vec<_> = {
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,23 +213,32 @@ pub fn tell_of_torch(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     tell_of(tensor.py(), "an in-place operation of torch", "before", &[Region::all(array)])
 }
 
-/// What a derivative reads of its kernel's arrays: names, and a hash of the values.
-pub fn needed_values(code: &Specialisation, launch: &LaunchArguments<'_>) -> PyResult<Vec<(String, u64)>> {
+/// The file and line of the user's program that runs now.
+pub fn user_line(py: Python<'_>) -> PyResult<String> {
+    py.import(intern!(py, "octants._fields.field"))?.call_method0(intern!(py, "user_line"))?.extract()
+}
+
+/// What a derivative reads of its kernel's arrays: the parameters, and a checksum of the values of each that is wanted.
+pub fn needed_values(
+    code: &Specialisation,
+    launch: &LaunchArguments<'_>,
+    wanted: impl Fn(usize) -> bool,
+) -> PyResult<Vec<(usize, u64)>> {
     let Some(gradient) = &code.derivative else { return Ok(Vec::new()) };
     let kernel = gradient.kernel();
     let params = gradient.written().len();
-    let mut found: BTreeMap<usize, DefaultHasher> = BTreeMap::new();
-    for (param, region) in kernel.touches(code.footprint(), launch.bytes(), |param| param < params) {
-        let (offsets, bytes) = kernel.elements_of(param, &region);
+    let mut found: BTreeMap<usize, Checksum> = BTreeMap::new();
+    let wanted = |param| param < params && wanted(param);
+    for (param, region) in kernel.touches(code.footprint(), launch.bytes(), wanted) {
+        let (offsets, bytes) = kernel.runs_of(param, &region);
         let (Some(&first), Some(&last)) = (offsets.iter().min(), offsets.iter().max()) else { continue };
         let begin = region.array.first.wrapping_add_signed(first);
         let Some(memory) = launch.read(begin, (last - first) as usize + bytes as usize)? else { continue };
-        let hash = found.entry(param).or_default();
+        let sum = found.entry(param).or_default();
         for offset in offsets {
             let at = (offset - first) as usize;
-            memory[at..at + bytes as usize].hash(hash);
+            sum.add(&memory[at..at + bytes as usize]);
         }
     }
-    let named = |(param, hash): (usize, DefaultHasher)| (kernel.param_name(param).to_owned(), hash.finish());
-    Ok(found.into_iter().map(named).collect())
+    Ok(found.into_iter().map(|(param, sum)| (param, sum.finish())).collect())
 }

@@ -102,4 +102,17 @@ def arrays_in(objects, seen: set[int] | None = None) -> Iterator:
         elif isinstance(one, dict):
             yield from arrays_in(one.values(), seen)
         elif hasattr(type(one), "__dataclass_fields__") or hasattr(type(one), "__octants_template_primitives__"):
-            yield from arrays_in(vars(one).values(), seen)
+            yield from arrays_in(_members(one), seen)
+
+
+def _members(one) -> Iterator:
+    """What an object holds, in its dictionary or in slots."""
+    yield from getattr(one, "__dict__", {}).values()
+    for name in (name for kind in type(one).__mro__ for name in _slots(kind)):
+        if hasattr(one, name):
+            yield getattr(one, name)
+
+
+def _slots(kind: type) -> tuple:
+    slots = kind.__dict__.get("__slots__", ())
+    return tuple(name for name in ((slots,) if isinstance(slots, str) else slots) if not name.startswith("__"))

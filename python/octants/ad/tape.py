@@ -10,11 +10,11 @@ from .._fields.builder import companions, materialise_root
 from .._octants import Kernel, Sinks, WriteLog, host_only, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
+from .arrays import is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from .._octants import Record
     from .forward import FwdMode
@@ -177,7 +177,7 @@ class Tape:
     # ---- what is called ----
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
-        self._note_tensors((*args, *(kwargs or {}).values()))
+        self._note_tensors()
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
@@ -188,22 +188,25 @@ class Tape:
         finally:
             self._log.record(before)
         recorded = _Recorded(kernel, args, kwargs, self._log.entries, record)
-        if self.validation:
-            recorded.snapshot = kernel._needed_values(args, kwargs, record)
+        if record is not None and self.validation:
+            recorded.snapshot = kernel._needed_values(record)
+        self._remember_tensors(record.arrays if record is not None else ())
         self.calls.append(recorded)
         return result
 
-    def _note_tensors(self, objects: tuple = ()) -> None:
-        """Tells the log of what torch has written to tensors since they were last seen, and remembers those among objects."""
-        if "torch" not in sys.modules:
-            return
+    def _note_tensors(self) -> None:
+        """Tells the log of what torch has written to tensors since they were last seen."""
         for number, (tensor, version) in self._tensors.items():
             if tensor._version != version:
                 tell_of_torch(tensor)
                 self._tensors[number] = tensor, tensor._version
-        for array in arrays_in(objects):
-            if is_torch(array):
-                self._tensors.setdefault(id(array), (array, array._version))
+
+    def _remember_tensors(self, arrays: Iterable) -> None:
+        """Looks at torch's tensors among arrays from now on."""
+        if "torch" in sys.modules:
+            for array in arrays:
+                if is_torch(array):
+                    self._tensors.setdefault(id(array), (array, array._version))
 
     @property
     def kept_bytes(self) -> int:
@@ -251,22 +254,18 @@ class Tape:
         if not isinstance(called, Kernel):
             called.grad(*args, **(kwargs or {}))
             return
+        if recorded.record is None:  # nothing of the call has derivatives
+            return
         if recorded.snapshot is not None:
             self._require_values(recorded)
         derivatives = 0 if self._is_step else recorded.entries
-        called._grad_since(
-            args,
-            kwargs,
-            with_duals=self._forward is not None,
-            record=recorded.record,
-            log=self._log,
-            values=recorded.entries,
-            derivatives=derivatives,
+        called._replay_grad(
+            recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives
         )
 
     def _require_values(self, recorded: _Recorded) -> None:
         """Refuses to go back on other values than the kernel saw."""
-        now = dict(recorded.called._needed_values(recorded.args, recorded.kwargs, recorded.record))
+        now = dict(recorded.called._needed_values(recorded.record))
         for name, value in recorded.snapshot or ():
             if now.get(name) != value:
                 raise OctantsAssertionError(
@@ -277,8 +276,8 @@ class Tape:
 
     def _clear_arrays(self) -> None:
         """Sets the gradients of all ndarrays and tensors to zero that kernels were called with."""
-        objects = (one for call in self.calls for one in (*call.args, *(call.kwargs or {}).values()))
-        for array in arrays_in(objects):
+        arrays = {id(one): one for call in self.calls if call.record is not None for one in call.record.arrays}
+        for array in arrays.values():
             if array.grad is not None:
                 set_all(array.grad, 0)
                 if self._forward is not None and not is_torch(array):

@@ -32,6 +32,10 @@ impl<'py> KnownFunction<'py> {
         Ok(Self { function, closure, globals, source: RefCell::default(), annotations: RefCell::default() })
     }
 
+    pub fn function(&self) -> &Bound<'py, PyFunction> {
+        &self.function
+    }
+
     /// Where its text is. A file that changes while a kernel is lowered is looked at once.
     pub fn source(&self) -> PyResult<Arc<FunctionSource>> {
         if let Some(known) = &*self.source.borrow() {

@@ -1,4 +1,8 @@
-//! Kernels whose run is recorded for their derivative: what the kernel overwrites and the derivative needs is kept beside.
+//! Kernels whose run is recorded for their derivative: what the kernel took from the host is kept, and what it overwrites and the derivative needs.
+//!
+//! Law: **the way back replays what happened.** The derivative is that of the code that ran, of the same constants, and is launched with the arguments of then
+//! ([`KeptArguments`]). Of memory that nobody tells us of, which is the host's and another library's, a checksum is kept: a derivative that would see something
+//! else there is refused.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -9,31 +13,32 @@ use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
 use octants::{Arguments, Cancel, DualRecording, Gradient, LiveStream, MeetingCheck, Mode};
 use pyo3::exceptions::PyUserWarning;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::{Kernel, What};
 use crate::interrupt::SignalScope;
 use crate::launch::{
-    CompanionKind, DerivativeKind, DerivativePlan, Fit, LaunchArguments, Specialisation, companions,
-    first_bytes, storage,
+    CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, Rebound,
+    Specialisation, companions, first_bytes, storage,
 };
 use crate::runtime::ActiveSession;
 use crate::under_way::Outside;
-use crate::write_log::Since;
+use crate::write_log::{self, Since};
 use crate::{derivative_errors, errors, stack};
 
 /// What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone.
 #[pyclass(frozen, module = "octants")]
 pub struct Record {
-    /// The derivative that reads it.
+    /// The derivative of the call.
     backward: Arc<Specialisation>,
-    kept: octants::Record,
-}
-
-impl Record {
-    pub(super) fn backward(&self) -> &Arc<Specialisation> {
-        &self.backward
-    }
+    arguments: KeptArguments,
+    /// What the kernel overwrote.
+    kept: Option<octants::Record>,
+    /// Of parameters that nobody tells us of: what the derivative needs of them.
+    untold: Vec<(usize, u64)>,
+    /// Where the call is.
+    line: String,
 }
 
 #[pymethods]
@@ -41,7 +46,23 @@ impl Record {
     /// How much memory it takes.
     #[getter]
     fn bytes(&self) -> u64 {
-        self.kept.bytes()
+        self.kept.as_ref().map_or(0, octants::Record::bytes)
+    }
+
+    /// Where the call is, as the user's file and line.
+    #[getter]
+    fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// The ndarrays and torch's tensors that the call took.
+    #[getter]
+    fn arrays<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        self.backward.kept_arrays(py, &self.arguments)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.arguments.visit(&visit)
     }
 }
 
@@ -147,7 +168,9 @@ impl Kernel {
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
         let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
         let checks = TapeChecks { sinks, constants, meetings, has_trees: false };
-        let Some((recorder, gradient)) = made.recorder else { return Ok((checks, None)) };
+        let Some((recorder, gradient)) = made.recorder else {
+            return Ok((checks, None));
+        };
         self.tell_dropped(py, kernel, Mode::Reverse, &gradient)?;
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
         let backward = Specialisation::of_derivative(
@@ -161,7 +184,7 @@ impl Kernel {
         let compiled = Arc::clone(recorder.kernel());
         let mut made = Specialisation::new(current.epoch, compiled, lowered)?;
         made.require_companions(dependencies, &companions)?;
-        made.recorder = Some((recorder, Arc::new(backward)));
+        (made.recorder, made.backward) = (Some(recorder), Some(backward.as_backward()));
         Ok((checks, Some(made)))
     }
 
@@ -197,7 +220,7 @@ impl Kernel {
         let backward = specialisation(second, &Returns::Nothing, &of_second)?;
         let mut made = specialisation(forward, returns, &of_forward)?;
         made.require_companions(dependencies, &of_second)?;
-        made.recorder = Some((recorder, Arc::new(backward)));
+        (made.recorder, made.backward) = (Some(recorder), Some(backward.as_backward()));
         Ok(Some(made))
     }
 
@@ -219,7 +242,7 @@ impl Kernel {
         // SAFETY: as in `launch`.
         let arguments = unsafe { Arguments::new(block) };
         let block = match (&specialisation.recorder, &specialisation.derivative) {
-            (Some((recorder, _)), _) => recorder.block(arguments, record),
+            (Some(recorder), _) => recorder.block(arguments, record),
             (None, Some(gradient)) => record.derivative_block(arguments, gradient),
             (None, None) => {
                 return Err(errors::bug("a record is for a kernel that records, or its derivative"));
@@ -237,7 +260,7 @@ impl Kernel {
         launch: &LaunchArguments<'_>,
         stream: Option<&LiveStream>,
     ) -> PyResult<octants::Record> {
-        let Some((recorder, _)) = &specialisation.recorder else {
+        let Some(recorder) = &specialisation.recorder else {
             return Err(errors::bug("a kernel that records nothing makes no record"));
         };
         let _kept = launch.keep_memory(py, &specialisation.compiled)?;
@@ -277,7 +300,7 @@ impl Kernel {
             );
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
         }
-        self.launch_recording(py, &code, &mut launch, stream)
+        self.launch_recording(py, &code, arguments, &mut launch, stream)
     }
 
     /// Likewise in forward mode, with the duals of what is kept.
@@ -289,22 +312,34 @@ impl Kernel {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some());
         let code = self.find_or_make(py, What::DualRecording, arguments, &mut launch)?;
-        self.launch_recording(py, &code, &mut launch, stream)
+        self.launch_recording(py, &code, arguments, &mut launch, stream)
     }
 
     fn launch_recording<'py>(
         &self,
         py: Python<'py>,
         code: &Specialisation,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
         stream: Option<&LiveStream>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
-        let Some((_, backward)) = &code.recorder else {
+        let Some(backward) = code.backward.as_ref().filter(|backward| backward.has_companions()) else {
             return Ok((self.launch(py, code, launch, stream, RecordUse::None)?, None));
         };
+        // What the host changes from here on is no part of the call. What is the host's is read through the block.
+        let mut back = LaunchArguments::new(true);
+        if self.fit(py, backward, arguments, &mut back, false)? != Fit::Fits {
+            return Err(self.misfit(py, backward, arguments)?);
+        }
+        let kept_arguments = KeptArguments::new(arguments, &back);
+        let untold = backward.untold_params(py, &kept_arguments);
         let mut kept = None;
-        let result = self.launch(py, code, launch, stream, RecordUse::Make(&mut kept))?;
-        Ok((result, kept.map(|kept| Record { backward: Arc::clone(backward), kept })))
+        let what = if code.recorder.is_some() { RecordUse::Make(&mut kept) } else { RecordUse::None };
+        let result = self.launch(py, code, launch, stream, what)?;
+        let untold = write_log::needed_values(backward, &back, |param| untold.contains(&param))?;
+        let line = write_log::user_line(py)?;
+        let record = Record { backward: Arc::clone(backward), arguments: kept_arguments, kept, untold, line };
+        Ok((result, Some(record)))
     }
 
     /// Refuses a launch in which iterations of a parallel loop meet at an element that gradients flow through.
@@ -325,26 +360,75 @@ impl Kernel {
         Err(errors::from_diagnostic(py, diagnostic, self.runtime.get().sources().map()))
     }
 
+    /// Binds the derivative of a call to what was kept of it.
+    fn bind_record<'py>(
+        &self,
+        py: Python<'py>,
+        record: &Record,
+        launch: &mut LaunchArguments<'py>,
+    ) -> PyResult<()> {
+        let Record { backward, line, .. } = record;
+        if backward.epoch != self.runtime.get().epoch() {
+            let stale = octants::Error::Stale { what: "record of a kernel" };
+            return Err(errors::from_error(py, &stale));
+        }
+        let name = &self.signature.name;
+        match backward.bind_kept(py, &record.arguments, launch)? {
+            Rebound::Fits => Ok(()),
+            Rebound::OtherCompanions => {
+                let text = format!(
+                    "what was recorded of `{name}` at {line} is for other arguments: their gradients are others than at the call"
+                );
+                Err(errors::plain(py, Code::DerivativeArguments, text))
+            }
+            Rebound::Moved(param) => {
+                let array = backward.compiled.param_name(param);
+                let text = format!(
+                    "the gradients of `{name}`, called at {line}, need what it saw of `{array}`, and that array has other memory or another shape by now"
+                );
+                let help = "pass an array that stays as it is until the way back is over";
+                let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
+                Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()))
+            }
+        }
+    }
+
     /// The derivative of a run that was recorded.
     pub(super) fn call_recorded<'py>(
         &self,
         py: Python<'py>,
         record: &Record,
         since: Since<'_>,
-        arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut launch = LaunchArguments::new(stream.is_some());
-        if record.backward.epoch != self.runtime.get().epoch() {
-            let stale = octants::Error::Stale { what: "record of a kernel" };
-            return Err(errors::from_error(py, &stale));
+        let backward = &*record.backward;
+        let mut launch = LaunchArguments::new(stream.is_some() || !record.untold.is_empty());
+        self.bind_record(py, record, &mut launch)?;
+        let called = format!("`{}`, called at {},", self.signature.name, record.line);
+        since.check(py, &called, backward, launch.bytes())?;
+        if !record.untold.is_empty() {
+            let is_untold = |param| record.untold.iter().any(|&(untold, _)| untold == param);
+            let now = write_log::needed_values(backward, &launch, is_untold)?;
+            if let Some((&(param, _), _)) = record.untold.iter().zip(&now).find(|(then, now)| then != now) {
+                let array = backward.compiled.param_name(param);
+                let text = format!(
+                    "the gradients of {called} need what it saw of `{array}`, and another library has written there since"
+                );
+                let help = "take another array for each call, or an ndarray, whose writes are known";
+                let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
+                return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+            }
         }
-        // It is the derivative of what was evaluated for the call.
-        if self.fit(py, &record.backward, arguments, &mut launch, false)? != Fit::Fits {
-            let text = "what was recorded of the kernel is for other arguments: their gradients are others than at the call";
-            return Err(errors::plain(py, Code::DerivativeArguments, text));
-        }
-        since.check(py, &self.signature.name, &record.backward, launch.bytes())?;
-        self.launch(py, &record.backward, &mut launch, stream, RecordUse::Read(&record.kept))
+        let kept = record.kept.as_ref().map_or(RecordUse::None, RecordUse::Read);
+        self.launch(py, backward, &mut launch, stream, kept)
+    }
+
+    /// What the derivative of a call needs of the kernel's arrays: their names, and a checksum of each.
+    pub(super) fn values_of_record(&self, py: Python<'_>, record: &Record) -> PyResult<Vec<(String, u64)>> {
+        let mut launch = LaunchArguments::new(true);
+        self.bind_record(py, record, &mut launch)?;
+        let values = write_log::needed_values(&record.backward, &launch, |_| true)?;
+        let name = |param| record.backward.compiled.param_name(param).to_owned();
+        Ok(values.into_iter().map(|(param, sum)| (name(param), sum)).collect())
     }
 }

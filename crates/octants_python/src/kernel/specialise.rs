@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use super::{Kernel, TapeChecks, What};
 use crate::arguments::Binder;
 use crate::evaluation::LaunchEvaluations;
-use crate::host::PyHost;
+use crate::host::{Globals, PyHost};
 use crate::interrupt::SignalScope;
-use crate::launch::{DerivativeKind, Specialisation, companions};
+use crate::launch::{DerivativeKind, Fit, LaunchArguments, Specialisation, companions};
 use crate::runtime::ActiveSession;
 use crate::under_way::Outside;
 use crate::{disk_cache, errors, interrupt, stack, tensor};
@@ -47,16 +47,14 @@ impl Kernel {
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
         let evaluated = Rc::new(RefCell::new(std::mem::take(evaluated)));
+        let given = self.known_globals(py, current.epoch, what, arguments)?;
+        let seen = RefCell::new(None);
         let lower = |options: &LowerOptions| {
             let lower = |varying: &[String]| {
-                lower_kernel(
-                    &PyHost::sharing(py, Rc::clone(&evaluated)),
-                    sources,
-                    function,
-                    &args,
-                    options,
-                    varying,
-                )
+                let host = PyHost::sharing(py, Rc::clone(&evaluated), given.clone());
+                let lowered = lower_kernel(&host, sources, function, &args, options, varying);
+                *seen.borrow_mut() = host.seen_globals().ok();
+                lowered
             };
             let lowered = match lower(&varying) {
                 // A number may have to be known after all, where nobody thought of one that changes.
@@ -79,7 +77,8 @@ impl Kernel {
         let signals = SignalScope::begin(py)?;
         if let What::Derivative(kind) = what {
             let begin = Instant::now();
-            let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            let mut made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            made.globals = seen.take();
             let differentiating = begin.elapsed();
             signals.finish(py, Ok(()), false, errors::from_error)?;
             py.check_signals()?;
@@ -89,6 +88,7 @@ impl Kernel {
             return Ok(made);
         }
         let mut checks = TapeChecks::default();
+        let finding_cells = LowerOptions { has_run: true, ..options.clone() };
         let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
         if what == What::DualRecording {
             // Nothing is kept of a run that makes cells.
@@ -97,34 +97,44 @@ impl Kernel {
             } else {
                 self.record_duals(py, current, &lowered, arguments, signals.request())?
             };
-            let made = if let Some(made) = recorded {
+            let mut made = if let Some(made) = recorded {
                 made
             } else {
-                let kind = DerivativeKind::Forward;
-                self.differentiate(py, current, kind, &lowered, arguments, signals.request())?
+                let make = |kind, lowered| {
+                    self.differentiate(py, current, kind, lowered, arguments, signals.request())
+                };
+                let mut made = make(DerivativeKind::Forward, &lowered)?;
+                let finding = has_trees.then(|| lower(&finding_cells)).transpose()?;
+                let of = finding.as_ref().unwrap_or(&lowered);
+                made.backward = Some(make(DerivativeKind::ForwardOverReverse, of)?.as_backward());
+                made
             };
             signals.finish(py, Ok(()), false, errors::from_error)?;
             py.check_signals()?;
             disk_cache::tell(py, self.runtime.get(), &current.session)?;
+            made.globals = seen.take();
             return Ok(self.keep(current, what, made));
         }
+        let (kind, mut backward) = (DerivativeKind::Reverse, None);
         if what == What::Recording && has_trees {
             checks.has_trees = true;
             // Nothing is kept of a run that makes cells: its derivative must do without.
-            let kind = DerivativeKind::Reverse;
-            let finding = lower(&LowerOptions { has_run: true, ..options.clone() })?;
+            let finding = lower(&finding_cells)?;
             let made = self.differentiate(py, current, kind, &finding, arguments, signals.request())?;
-            self.keep(current, What::Derivative(kind), made);
+            backward = Some(made.as_backward());
         } else if what == What::Recording {
             let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
             checks = found;
             if let Some(mut made) = made {
                 made.tape_checks = checks;
+                made.globals = seen.take();
                 signals.finish(py, Ok(()), false, errors::from_error)?;
                 py.check_signals()?;
                 disk_cache::tell(py, self.runtime.get(), &current.session)?;
                 return Ok(self.keep(current, what, made));
             }
+            let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            backward = Some(made.as_backward());
         }
         let checked = match what {
             What::Recording => companions(
@@ -150,15 +160,43 @@ impl Kernel {
         }
         let known = self.specialisations(What::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
         if what == What::Recording && !known {
-            let value = Specialisation::new(current.epoch, Arc::clone(&compiled), &lowered)?;
+            let mut value = Specialisation::new(current.epoch, Arc::clone(&compiled), &lowered)?;
+            value.globals.clone_from(&seen.borrow());
             self.keep(current, What::Value, value);
         }
         let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
         made.require_companions(&lowered.dependencies, &checked)?;
         made.tape_checks = checks;
+        made.backward = backward;
+        made.globals = seen.take();
         let made = self.keep(current, what, made);
         self.show(py, current, &made.compiled, started, lowering, None)?;
         Ok(made)
+    }
+
+    /// What names outside of the kernel stand for in other code for these arguments, if there is some.
+    fn known_globals<'py>(
+        &self,
+        py: Python<'py>,
+        epoch: u64,
+        what: What,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+    ) -> PyResult<Option<Arc<Globals>>> {
+        let reverse = What::Derivative(DerivativeKind::Reverse);
+        let forward = What::Derivative(DerivativeKind::Forward);
+        let second = What::Derivative(DerivativeKind::ForwardOverReverse);
+        let all = [What::Value, What::Recording, reverse, forward, What::DualRecording, second];
+        let mut launch = LaunchArguments::new(false);
+        for other in all.into_iter().filter(|&other| other != what) {
+            let list = self.specialisations(other).clone();
+            for one in list.iter().filter(|one| one.epoch == epoch && one.globals.is_some()) {
+                // What cannot be bound is no other code for these arguments.
+                if matches!(one.bind(py, arguments, &mut launch, false), Ok(Fit::Fits)) {
+                    return Ok(one.globals.clone());
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Numbers that have changed since code was made for these arguments, with those of before.

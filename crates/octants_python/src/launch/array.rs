@@ -51,6 +51,11 @@ impl ArrayInput {
         }
     }
 
+    /// Which parameter it is.
+    pub fn param(&self) -> usize {
+        self.param
+    }
+
     #[inline]
     pub fn write<'py>(
         &self,

@@ -180,6 +180,11 @@ impl Input {
         }
     }
 
+    /// Whether it holds the derivatives of another.
+    pub fn is_companion(&self) -> bool {
+        matches!(self.path, Path::Companion(_))
+    }
+
     pub fn is_argument(&self) -> bool {
         matches!(self.path, Path::Argument)
     }

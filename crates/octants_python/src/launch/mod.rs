@@ -13,6 +13,7 @@ mod instance_dict;
 mod kept;
 mod misfit;
 mod pure_property;
+mod replay;
 mod specialisation;
 mod staging;
 mod uses;
@@ -23,5 +24,6 @@ pub use derivative::{
     CompanionKind, DerivativeKind, DerivativePlan, Sizing, companions, first_bytes, storage,
 };
 pub use misfit::Misfit;
+pub use replay::{KeptArguments, Rebound};
 pub use specialisation::{Fit, Objects, Specialisation};
 pub use writer::LaunchArguments;

@@ -21,6 +21,7 @@ use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::evaluation::Evaluations;
 use crate::foreign::Unwritable;
+use crate::host::Globals;
 use crate::kernel::TapeChecks;
 use crate::{aggregate, number};
 
@@ -35,8 +36,10 @@ pub struct Specialisation {
     kept: Option<KeptMembers>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
-    /// Of code that records: what it takes for that, and the derivative that reads the record.
-    pub recorder: Option<(Recorder, Arc<Specialisation>)>,
+    /// Of code that keeps what it overwrites: what it takes for that.
+    pub recorder: Option<Recorder>,
+    /// Of code that runs in a tape: the derivative of the same run, made of the same constants. None if nothing has derivatives.
+    pub backward: Option<Arc<Specialisation>>,
     /// Parameters that are calculated from inputs, and where they go.
     formulas: Vec<FormulaInput>,
     /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
@@ -48,6 +51,8 @@ pub struct Specialisation {
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
     footprint: OnceLock<Footprint>,
+    /// What names outside of the kernel stood for when it was made.
+    pub globals: Option<Arc<Globals>>,
     /// What Python evaluated for the code, and evaluates again at each launch.
     evaluations: Option<Arc<dyn Any + Send + Sync>>,
     /// Parameters whose writes change nothing for derivatives: what finds cells that stay.
@@ -129,10 +134,12 @@ impl Specialisation {
             formulas,
             baked,
             recorder: None,
+            backward: None,
             tape_checks: TapeChecks::default(),
             derivative: None,
             plan: None,
             footprint: OnceLock::new(),
+            globals: None,
             evaluations: evaluations.clone(),
             unobserved,
             guards,
@@ -205,12 +212,29 @@ impl Specialisation {
         self.inputs.iter().all(Input::is_alive) && self.evaluations().is_none_or(Evaluations::is_alive)
     }
 
+    /// Its code is bound to what was kept of a launch, and never compared with what Python evaluates.
+    pub fn as_backward(self) -> Arc<Self> {
+        Arc::new(Self { evaluations: None, ..self })
+    }
+
+    /// Whether it computes something.
+    pub fn has_companions(&self) -> bool {
+        self.derivative.as_ref().is_some_and(|gradient| !gradient.companions().is_empty())
+    }
+
+    pub(super) fn captured_leaves(&self) -> &[(FieldLeaf, usize)] {
+        &self.captured
+    }
+
     pub(super) fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
     /// What evaluations keep alive, for Python's collector. What others share is theirs, too: it is not visited.
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Some(globals) = self.globals.as_ref().filter(|globals| Arc::strong_count(globals) == 1) {
+            globals.visit(visit)?;
+        }
         match (&self.evaluations, self.evaluations()) {
             (Some(shared), Some(evaluations)) if Arc::strong_count(shared) == 1 => evaluations.visit(visit),
             _ => Ok(()),

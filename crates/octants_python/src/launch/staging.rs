@@ -24,6 +24,10 @@ pub struct StagingCopy<'py> {
 }
 
 impl StagingCopy<'_> {
+    pub fn is_for(&self, param: usize) -> bool {
+        self.param == param
+    }
+
     /// Keeps the copy for good: a kernel that nobody waits for may be at work on it.
     pub fn leak(&self) {
         std::mem::forget(self.copy.clone());

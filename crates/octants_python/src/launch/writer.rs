@@ -158,6 +158,16 @@ impl<'py> LaunchArguments<'py> {
         self.block.bytes()
     }
 
+    /// The members that were read.
+    pub fn members(&self) -> &Members<'py> {
+        &self.members
+    }
+
+    /// Whether a copy stands for the array of a parameter.
+    pub fn is_staged(&self, param: usize) -> bool {
+        self.staged.iter().any(|one| one.is_for(param))
+    }
+
     /// Refuses copies that the kernel would see in two places at once.
     #[inline]
     pub fn check_overlaps(&self, py: Python<'_>, compiled: &CompiledKernel) -> PyResult<()> {
