@@ -219,7 +219,9 @@ def test_gradients_of_what_the_host_overwrites_are_not_mixed(arch):
     x, y, loss = made(X), made([0.0, 0.0]), made(0.0)
     # `square` needs `y`; `double` needs no values, but hands on the gradients of what it wrote, not of what `fill` did.
     with (
-        pytest.raises(oc.OctantsRuntimeError, match=r"the gradients of `double`, called at .*, need those of `y`, and `fill`"),
+        pytest.raises(
+            oc.OctantsRuntimeError, match=r"the gradients of `double`, called at .*, need those of `y`, and `fill`"
+        ),
         oc.ad.Tape(loss),
     ):
         double(x, y)

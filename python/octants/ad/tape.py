@@ -259,9 +259,7 @@ class Tape:
         if recorded.snapshot is not None:
             self._require_values(recorded)
         derivatives = 0 if self._is_step else recorded.entries
-        called._replay_grad(
-            recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives
-        )
+        called._replay_grad(recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives)
 
     def _require_values(self, recorded: _Recorded) -> None:
         """Refuses to go back on other values than the kernel saw."""
