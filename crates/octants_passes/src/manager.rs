@@ -70,7 +70,7 @@ pub struct Pass {
     pub need: Need,
     /// Why it stands where it stands.
     pub reason: &'static str,
-    /// The phase that it leaves; all expect the structured one.
+    /// The phase that it leaves; those up to `split_tasks` expect the structured one.
     pub leaves: Phase,
     run: fn(&mut Kernel, Assumptions, &mut Findings),
 }
