@@ -169,3 +169,63 @@ def test_a_call_of_a_method_that_another_call_gave():
         begin = len(calls)
         assert kernel() == value
         assert len(calls) == begin + 1
+
+
+@oc.data_oriented
+class Stencil:
+    """Its ranges are told by a method, as those of grids are."""
+
+    def __init__(self):
+        self.n = 3
+
+    def offsets(self):
+        calls.append("offsets")
+        return oc.ndrange(self.n, (1, self.n))
+
+    def changed(self, offset):
+        calls.append("changed")
+        offset[0] += len(calls) % 3
+        return offset
+
+    @oc.kernel
+    def sum(self) -> oc.i32:
+        s = 0
+        for offset in oc.static(oc.grouped(self.offsets())):
+            for d in oc.static(range(2)):
+                s += offset[d]
+        return s
+
+    @oc.kernel
+    def sum_of_changed(self) -> oc.i32:
+        s = 0
+        for offset in oc.static(oc.grouped(self.offsets())):
+            s += offset[1] * 10
+            s += oc.static(self.changed(offset))[0]
+            s += offset[0]
+        return s
+
+
+def test_what_follows_from_ranges_is_not_evaluated_again(monkeypatch):
+    iterated = []
+    iterate = oc.ndrange.__iter__
+    monkeypatch.setattr(oc.ndrange, "__iter__", lambda self: iterated.append(1) or iterate(self))
+    stencil = Stencil()
+    for n, makes in [(3, 1), (3, 0), (3, 0), (4, 1), (4, 0), (3, 0)]:
+        stencil.n = n
+        iterated.clear()
+        assert stencil.sum() == sum(i + j for i in range(n) for j in range(1, n))
+        assert len(iterated) == makes, n
+
+
+def test_what_was_given_to_a_function_is_evaluated_again():
+    stencil = Stencil()
+    for n in [3, 3, 3, 2, 3]:
+        stencil.n = n
+        calls.clear()
+        expected, now = 0, 1
+        for i in range(n):
+            for j in range(1, n):
+                now += 1
+                expected += 10 * j + 2 * (i + now % 3)
+        assert stencil.sum_of_changed() == expected
+        assert len(calls) == now

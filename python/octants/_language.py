@@ -419,6 +419,10 @@ class ndrange:
                 index[axis] = value
             yield tuple(index)
 
+    def constant(self) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...] | None]:
+        """Bounds and order of the axes: all that it is."""
+        return tuple(self.bounds), self.axes
+
     def __repr__(self):
         return f"ndrange({', '.join(map(repr, self.bounds))})"
 

@@ -41,8 +41,8 @@ pub enum TemplateKey {
     Items(Py<PyType>, Vec<TemplateKey>),
     /// An array without axes: the number that it holds.
     Number(Py<PyType>, Box<TemplateKey>),
-    /// What a vector or a matrix says of itself.
-    Matrix(Py<PyType>, Box<TemplateKey>),
+    /// What a value of the package says of itself: a vector, a matrix, a product of ranges.
+    Own(Py<PyType>, Box<TemplateKey>),
     Struct(Py<PyType>, Vec<(Py<PyString>, TemplateKey)>),
     /// A function, and the object that it is bound to: a new object whenever it is asked for.
     Bound(Py<PyType>, Box<(TemplateKey, TemplateKey)>),
@@ -182,10 +182,10 @@ impl<'py> Walk<'py> {
             ));
         }
         match mark(object).as_deref() {
-            Some("Matrix" | "Vector") => {
+            Some("Matrix" | "Vector" | "ndrange") => {
                 // It is made anew each time, and holds numbers.
                 let constant = self.key(&object.call_method0("constant")?, MAX_DEPTH)?;
-                Ok(Key::Matrix(class(), Box::new(constant)))
+                Ok(Key::Own(class(), Box::new(constant)))
             }
             Some("Struct") => {
                 if let Some(number) = self.meet(object) {
@@ -266,7 +266,7 @@ impl TemplateKey {
                 object.get_type().is(class)
                     && number_of(object).is_some_and(|number| known.fits(&number, met))
             }
-            Self::Matrix(class, constant) => {
+            Self::Own(class, constant) => {
                 object.get_type().is(class)
                     && object.call_method0("constant").is_ok_and(|now| constant.fits(&now, met))
             }
@@ -335,7 +335,7 @@ impl TemplateKey {
             | Self::Dict(..)
             | Self::Items(..)
             | Self::Number(..)
-            | Self::Matrix(..)
+            | Self::Own(..)
             | Self::Struct(..)
             | Self::Bound(..)
             | Self::Derived(..)
@@ -347,7 +347,7 @@ impl TemplateKey {
     pub fn is_by_value(&self) -> bool {
         match self {
             // What is met again was told of when it was met first.
-            Self::Value(_) | Self::Matrix(..) | Self::Number(..) | Self::Again(_) => true,
+            Self::Value(_) | Self::Own(..) | Self::Number(..) | Self::Again(_) => true,
             Self::Tuple(keys) | Self::List(keys) | Self::Items(_, keys) => keys.iter().all(Self::is_by_value),
             Self::Dict(_, pairs) => pairs.iter().all(|(key, value)| key.is_by_value() && value.is_by_value()),
             Self::Struct(_, members) => members.iter().all(|(_, key)| key.is_by_value()),
@@ -368,7 +368,7 @@ impl TemplateKey {
             | Self::Dict(..)
             | Self::Items(..)
             | Self::Number(..)
-            | Self::Matrix(..)
+            | Self::Own(..)
             | Self::Struct(..)
             | Self::Bound(..)
             | Self::Derived(..)
@@ -379,7 +379,7 @@ impl TemplateKey {
     /// Whether it can ever match again.
     pub fn is_alive(&self) -> bool {
         match self {
-            Self::Value(_) | Self::Kept(_) | Self::Matrix(..) | Self::Number(..) | Self::Again(_) => true,
+            Self::Value(_) | Self::Kept(_) | Self::Own(..) | Self::Number(..) | Self::Again(_) => true,
             Self::Derived(_, parts) => {
                 parts.0.as_ref().is_none_or(Self::is_alive)
                     && parts.1.is_alive()

@@ -144,7 +144,7 @@ impl<'py> Recorder<'py> {
         // What it was given may be another one now.
         for operand in given {
             if let Some(at) = self.results.get(operand) {
-                self.entries.borrow()[at].is_lasting.set(false);
+                self.unsettle(at);
             }
         }
         self.add(operation, &operands, steps, seen, &result, (true, is_lasting));
@@ -184,16 +184,35 @@ impl<'py> Recorder<'py> {
 
     /// Notes that the items of a container are looked at.
     pub fn items(&self, object: &Object<'py>, items: &[Object<'py>]) {
-        if self.results.get(object).is_none() {
-            return;
-        }
+        let Some(of) = self.results.get(object) else { return };
+        let is_lasting = self.entries.borrow()[of].is_lasting.get();
         for (at, item) in items.iter().enumerate() {
             if !is_plain(item) && self.results.get(item).is_none() {
                 let Ok(position) = at.into_pyobject(object.py());
                 let operands = [object.clone(), position.into_any()];
                 let (operation, seen) = (Arc::new(Operation::Item), Arc::new(Seen::Anything));
-                self.add(operation, &operands, Vec::new(), seen, item, (false, false));
+                let is_lasting = is_lasting && content(item).is_some_and(|seen| seen.is_by_value());
+                self.add(operation, &operands, Vec::new(), seen, item, (false, is_lasting));
             }
+        }
+    }
+
+    /// A function of the user's was given a result, and may have changed it, what holds it and what it holds.
+    fn unsettle(&self, at: usize) {
+        let entries = self.entries.borrow();
+        if !entries[at].is_lasting.replace(false) {
+            return;
+        }
+        let results = |entry: &Entry<'py>| {
+            let of = |place: &Place<'py>| if let Place::Result(of) = place { Some(*of) } else { None };
+            entry.operands.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        let before = results(&entries[at]);
+        let after = (at + 1..entries.len()).filter(|&later| results(&entries[later]).contains(&at));
+        let touched: Vec<_> = before.into_iter().chain(after).collect();
+        drop(entries);
+        for at in touched {
+            self.unsettle(at);
         }
     }
 
@@ -540,7 +559,7 @@ fn content(object: &Object<'_>) -> Option<Seen> {
     let key = TemplateKey::of(object).ok()?;
     let is_whole = is_container(object)
         || template::is_collection(object)
-        || matches!(key, TemplateKey::Matrix(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
+        || matches!(key, TemplateKey::Own(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
     is_whole.then_some(Seen::Key(key))
 }
 

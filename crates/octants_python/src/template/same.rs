@@ -25,8 +25,9 @@ impl TemplateKey {
                     && a.iter().zip(b).all(|(a, b)| a.0.is_same(&b.0, py) && a.1.is_same(&b.1, py))
             }
             (Self::Items(class, a), Self::Items(other, b)) => class.is(other) && all(a, b),
-            (Self::Number(class, a), Self::Number(other, b))
-            | (Self::Matrix(class, a), Self::Matrix(other, b)) => class.is(other) && a.is_same(b, py),
+            (Self::Number(class, a), Self::Number(other, b)) | (Self::Own(class, a), Self::Own(other, b)) => {
+                class.is(other) && a.is_same(b, py)
+            }
             (Self::Struct(class, a), Self::Struct(other, b)) => {
                 class.is(other)
                     && a.len() == b.len()
