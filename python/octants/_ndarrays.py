@@ -8,7 +8,8 @@ from . import _octants
 from ._matrix_types import MatrixType
 from ._octants import host_only
 from ._promotion import data_type
-from ._session import runtime
+from ._session import is_watched, runtime
+from ._tensor import Tensor
 from ._torch import set_from_torch, shared_on_host, torch_of
 from .exceptions import OctantsRuntimeError, OctantsSyntaxError
 
@@ -70,18 +71,31 @@ class Ndarray(_octants.Ndarray):
             )
         return (self[i] for i in range(self.shape[0]))
 
+    def copy_from(self, other, *, qd_stream=None) -> None:
+        """Copies all elements of another array of the same shape. In a Tape or in FwdMode, derivatives go with them."""
+        other = other._impl if isinstance(other, Tensor) else other
+        if is_watched() and isinstance(other, Ndarray) and _are_real(self, other):
+            if (self.shape, self.element_shape) == (other.shape, other.element_shape):
+                from .ad.sums import copy_arrays
+
+                copy_arrays(self, other, qd_stream=qd_stream)
+                return
+        super().copy_from(other, qd_stream=qd_stream)
+
     def __copy__(self) -> Ndarray:
-        made = device_copy(self)
+        made = _made(self.element_type, self.shape, self.layout)
         for name, value in vars(self).items():
             setattr(made, name, copy(value) if name in ("grad", "dual") else value)
+        made.copy_from(self)
         return made
 
     def __deepcopy__(self, memo: dict) -> Ndarray:
-        made = device_copy(self)
+        made = _made(self.element_type, self.shape, self.layout)
         # What belongs to it may refer to it.
         memo[id(self)] = made
         for name, value in vars(self).items():
             setattr(made, name, deepcopy(value, memo))
+        made.copy_from(self)
         return made
 
     def __reduce__(self):
@@ -145,6 +159,10 @@ def ndarray(dtype, shape, needs_grad=False, *, needs_dual=False, layout=None):
         made.grad = _made(dtype, shape, layout) if needs_grad else None
         made.dual = _made(dtype, shape, layout) if needs_dual else None
     return made
+
+
+def _are_real(*arrays: Ndarray) -> bool:
+    return not any(data_type(array.dtype).is_integral for array in arrays)
 
 
 def _made(dtype, shape, layout):

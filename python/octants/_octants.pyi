@@ -515,6 +515,12 @@ class WriteLog:
     def record(self, is_recording: bool) -> bool:
         """Whether somebody sees to the derivatives of what is written from now on; gives what was said before."""
 
+    def has_recorded(self, object: Any) -> bool:
+        """Whether a launch whose derivative is taken care of has written to an array or field."""
+
+    def host_writer_since(self, object: Any, number: int) -> str | None:
+        """Who has written to an array or field in an entry from `number` on whose derivative nobody takes care of."""
+
 def tell_of_write(object: Any, method: str) -> None:
     """Another library writes all of an array or field for us."""
 

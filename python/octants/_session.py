@@ -147,6 +147,15 @@ def end():
         forget_watchers()
 
 
+def is_watched() -> bool:
+    """Whether a Tape or a FwdMode sees what this thread does."""
+    if runtime.call_hook is None:
+        return False
+    from .ad.tape import watchers
+
+    return any(watcher._sees_copies for watcher in watchers())
+
+
 def sync(*, all: bool = False):
     """Waits until everything that was launched in the default stream is done; with ``all=True``, in every stream.
 

@@ -261,6 +261,11 @@ impl WriteLog {
         regions.into_iter().for_each(|region| writes.add(region, number));
     }
 
+    /// Whether somebody saw to the derivatives of a write there.
+    pub fn has_recorded(&self, region: &Region) -> bool {
+        self.recorded.since(0, region).is_some()
+    }
+
     /// Who wrote to the region in an entry from `number` on, if somebody did.
     pub fn writer_since(&self, number: usize, region: &Region) -> Option<&str> {
         let recorded = self.recorded.since(number, region).map(|entry| &*self.writers[entry]);
@@ -348,6 +353,9 @@ mod tests {
                 let (row, column) = (side(10), side(4));
                 let axes: &[(i64, i64)] = &[row, column];
                 let mut made = rows(first, &axes[..random(3) as usize]);
+                if random(6) == 0 {
+                    made.indices.iter_mut().for_each(|index| *index = Interval::ANY);
+                }
                 if random(5) == 0 {
                     made.array.kind = MemoryKind::Field { span: 160 };
                 } else if random(5) == 0 {

@@ -74,8 +74,14 @@ impl Field {
     }
 
     /// One element is about to be written.
-    fn tell_of_element(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn tell_of_element(
+        slf: &Bound<'_, Self>,
+        leaf: &FieldLeaf,
+        index: &Bound<'_, PyAny>,
+        entry: Option<usize>,
+    ) -> PyResult<()> {
         if write_log::is_open() {
+            write_log::tell_watchers(slf, "__setitem__", Some(index), entry)?;
             write_log::host_writes_leaf(index.py(), leaf, "__setitem__", &numbers(leaf, index)?)?;
         }
         Ok(())
@@ -266,7 +272,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
-        Self::tell_of_element(leaf, index)?;
+        Self::tell_of_element(slf, leaf, index, Some(entry))?;
         if leaf.is_sparse() {
             let value = dtype::constant_to(slf.py(), constant)?;
             return by_kernel(slf, "set_entry", (numbers(leaf, index)?, entry, value)).map(drop);
@@ -292,7 +298,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
-        Self::tell_of_element(leaf, index)?;
+        Self::tell_of_element(slf, leaf, index, None)?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
             return by_kernel(slf, "set_element", (numbers(leaf, index)?, values)).map(drop);
@@ -310,6 +316,7 @@ impl Field {
     ) -> PyResult<()> {
         let (leaf, on) = (Self::data(slf, "fill")?, Self::stream(slf, qd_stream)?);
         let constants = element::constants(leaf.elem(), value)?;
+        write_log::tell_watchers(slf, "fill", None, None)?;
         write_log::host_writes_leaf(slf.py(), leaf, "fill", &[])?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
@@ -325,6 +332,7 @@ impl Field {
         qd_stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
+        write_log::tell_watchers(slf, "to_numpy", None, None)?;
         if leaf.is_sparse() {
             return by_kernel(slf, "read", (extents(leaf), qd_stream));
         }
@@ -348,6 +356,7 @@ impl Field {
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "from_numpy")?, Self::stream(slf, qd_stream)?);
+        write_log::tell_watchers(slf, "from_numpy", None, None)?;
         let dense = numpy::contiguous(array, leaf.scalar())?;
         if leaf.is_sparse() {
             return by_kernel(slf, "write", (dense, qd_stream)).map(drop);
@@ -377,6 +386,9 @@ impl Field {
         let name = if to_array { "to_numpy" } else { "from_numpy" };
         let leaves = fields.iter().map(|field| Self::data(field, name)).collect::<PyResult<Vec<_>>>()?;
         let scalar = leaves[0].scalar();
+        for field in &fields {
+            write_log::tell_watchers(field, name, None, None)?;
+        }
         let array = if let Some(array) = array {
             array
         } else {

@@ -275,28 +275,29 @@ impl Ndarray {
     /// Sets every element.
     #[pyo3(signature = (val, *, qd_stream=None))]
     fn fill(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         val: &Bound<'_, PyAny>,
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
         host_only::guard(py, "fill")?;
-        let on = self.stream(qd_stream)?;
-        let constants = element::constants(self.array.element(), val)?;
-        write_log::host_writes(py, &self.array, "fill", &[])?;
-        stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| self.array.fill(&constants, queue))
+        let on = this.stream(qd_stream)?;
+        let constants = element::constants(this.array.element(), val)?;
+        write_log::tell_watchers(slf, "fill", None, None)?;
+        write_log::host_writes(py, &this.array, "fill", &[])?;
+        stream::access(py, this.array.is_at_rest(), on.as_ref(), |queue| this.array.fill(&constants, queue))
     }
 
     /// Copies all elements of another array of the same type and shape.
     #[pyo3(signature = (other, *, qd_stream=None))]
     fn copy_from(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         other: &Bound<'_, PyAny>,
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
         host_only::guard(py, "copy_from")?;
-        let on = self.stream(qd_stream)?;
+        let on = this.stream(qd_stream)?;
         let other = tensor::unwrapped(other);
         let Ok(other) = other.cast::<Ndarray>() else {
             return Err(PyAssertionError::new_err(format!(
@@ -305,22 +306,22 @@ impl Ndarray {
             )));
         };
         let (source, other) = (other, &other.get().array);
-        let is_alike = other.element().tensor_shape() == self.array.element().tensor_shape();
-        if !is_alike || other.shape() != self.array.shape() {
+        let is_alike = other.element().tensor_shape() == this.array.element().tensor_shape();
+        if !is_alike || other.shape() != this.array.shape() {
             let text = |array: &NdArray| format!("{} {:?}", array.element(), array.shape());
             return Err(PyAssertionError::new_err(format!(
                 "copy_from needs equal shapes, also of the elements: this is {}, the other {}",
-                text(&self.array),
+                text(&this.array),
                 text(other)
             )));
         }
-        if other.scalar() != self.array.scalar() {
+        if other.scalar() != this.array.scalar() {
             let elements = Self::to_numpy(source, None, Some(true), qd_stream)?;
-            return self.from_numpy(py, &elements, qd_stream);
+            return Self::from_numpy(slf, &elements, qd_stream);
         }
-        write_log::host_writes(py, &self.array, "copy_from", &[])?;
-        let is_at_rest = self.array.is_at_rest() && other.is_at_rest();
-        stream::access(py, is_at_rest, on.as_ref(), |queue| self.array.copy_from(other, queue))
+        write_log::host_writes(py, &this.array, "copy_from", &[])?;
+        let is_at_rest = this.array.is_at_rest() && other.is_at_rest();
+        stream::access(py, is_at_rest, on.as_ref(), |queue| this.array.copy_from(other, queue))
     }
 
     /// A numpy array with the elements. `copy=True`: its own copy. `copy=None`: shares the memory if possible. `copy=False`: shares
@@ -357,6 +358,7 @@ impl Ndarray {
                 if in_place { "the data type is to be converted" } else { "the memory is the device's own" };
             return Err(PyValueError::new_err(format!("Zero-copy not available: {why}")));
         }
+        write_log::tell_watchers(slf, "to_numpy", None, None)?;
         let out = this.copied(py, &this.extents(), 0, on.as_ref())?;
         match convert_to {
             Some(scalar) => out.call_method1("astype", (dtype::numpy_name(scalar),)),
@@ -367,33 +369,34 @@ impl Ndarray {
     /// Sets all elements from a numpy array of the same shape; other types are converted.
     #[pyo3(signature = (arr, *, qd_stream=None))]
     fn from_numpy(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         arr: &Bound<'_, PyAny>,
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
         host_only::guard(py, "from_numpy")?;
-        let on = self.stream(qd_stream)?;
+        let on = this.stream(qd_stream)?;
         let Some(view) = numpy::View::of(arr) else {
             let found = arr.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!("from_numpy takes a numpy array, not {found}")));
         };
-        if !self.same_shape(&view) {
-            let shape = self.extents();
+        if !this.same_shape(&view) {
+            let shape = this.extents();
             return Err(PyValueError::new_err(format!(
                 "shapes differ: the ndarray has shape {shape:?}, the numpy array {:?}",
                 view.shape()
             )));
         }
         numpy::require_numbers(arr)?;
-        let dense = numpy::contiguous(arr, self.array.scalar())?;
+        let dense = numpy::contiguous(arr, this.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
-        write_log::host_writes(py, &self.array, "from_numpy", &[])?;
-        stream::access(py, self.array.is_at_rest(), on.as_ref(), |queue| {
+        write_log::tell_watchers(slf, "from_numpy", None, None)?;
+        write_log::host_writes(py, &this.array, "from_numpy", &[])?;
+        stream::access(py, this.array.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
             let from = unsafe { std::slice::from_raw_parts(data as *const u8, bytes) };
-            self.array.write(from, queue)
+            this.array.write(from, queue)
         })
     }
 
@@ -467,13 +470,19 @@ impl Ndarray {
         dtype::constant_to(py, found[0])
     }
 
-    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         host_only::guard(value.py(), "__setitem__")?;
-        let index = self.index(index)?;
-        let constants = element::constants(self.array.element(), value)?;
-        write_log::host_writes(value.py(), &self.array, "__setitem__", &index)?;
-        self.wait_for_streams(value.py())?;
-        let set = self.array.set(&index, &constants, HostQueue::default());
+        let (this, place) = (slf.get(), index);
+        let index = this.index(index)?;
+        let constants = element::constants(this.array.element(), value)?;
+        write_log::tell_watchers(slf, "__setitem__", Some(place), None)?;
+        write_log::host_writes(value.py(), &this.array, "__setitem__", &index)?;
+        this.wait_for_streams(value.py())?;
+        let set = this.array.set(&index, &constants, HostQueue::default());
         set.map_err(|error| Self::failed(value.py(), &error))
     }
 

@@ -102,6 +102,19 @@ impl WriteLog {
         IS_OPEN.store(!open.is_empty(), Ordering::Release);
     }
 
+    /// Whether a launch whose derivative is taken care of has written to an array or field.
+    fn has_recorded(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (regions, log) = (regions_of(object)?, self.log());
+        Ok(regions.iter().any(|region| log.has_recorded(region)))
+    }
+
+    /// Who has written to an array or field in an entry from `number` on whose derivative nobody takes care of.
+    fn host_writer_since(&self, object: &Bound<'_, PyAny>, number: usize) -> PyResult<Option<String>> {
+        let (regions, log) = (regions_of(object)?, self.log());
+        let writer = regions.iter().find_map(|region| log.unrecorded_writer_since(number, region));
+        Ok(writer.map(str::to_owned))
+    }
+
     /// How many entries there are.
     #[getter]
     fn entries(&self) -> usize {
@@ -163,12 +176,41 @@ pub fn host_writes(py: Python<'_>, array: &NdArray, method: &str, index: &[i64])
     if !is_open() {
         return Ok(());
     }
-    let Ok(first) = array.memory().address() else { return Ok(()) };
+    let Some(region) = array_region(array, index) else { return Ok(()) };
+    tell(py, &format!("`{method}`"), &[region])
+}
+
+/// All of an array or field.
+fn regions_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
+    let object = tensor::unwrapped(object);
+    if let Ok(array) = object.cast::<Ndarray>() {
+        return Ok(array_region(&array.get().array, &[]).into_iter().collect());
+    }
+    match object.cast::<Field>() {
+        Ok(field) => {
+            let leaves = Field::bound(field)?.leaves.iter();
+            Ok(leaves.filter_map(|leaf| leaf_region(leaf, &[])).collect())
+        }
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+fn array_region(array: &NdArray, index: &[i64]) -> Option<Region> {
+    let first = array.memory().address().ok()?;
     let bytes = u64::from(array.scalar().bytes()) * array.entries() as u64;
     let extents = array.shape().iter().map(|&extent| extent.into()).collect();
     let strides = array.strides().into_iter().map(|stride| stride as i64).collect();
     let array = ArrayMemory { first: first.0, bytes, kind: MemoryKind::Array { extents, strides } };
-    tell(py, &format!("`{method}`"), &[Region { array, indices: element(index) }])
+    Some(Region { array, indices: element(index) })
+}
+
+fn leaf_region(leaf: &FieldLeaf, index: &[i64]) -> Option<Region> {
+    let first = leaf.first_address().ok()?;
+    let bytes = u64::from(leaf.scalar().bytes()) * leaf.entries() as u64;
+    let kind = MemoryKind::Field { span: leaf.layout().span(bytes as u32) };
+    // Where an index lies in cells that come and go is known to kernels alone.
+    let indices = if leaf.is_sparse() { Vec::new() } else { element(index) };
+    Some(Region { array: ArrayMemory { first, bytes, kind }, indices })
 }
 
 /// The host writes a field's leaf, or one element of it.
@@ -177,19 +219,32 @@ pub fn host_writes_leaf(py: Python<'_>, leaf: &FieldLeaf, method: &str, index: &
     if !is_open() {
         return Ok(());
     }
-    let Ok(first) = leaf.first_address() else { return Ok(()) };
-    let bytes = u64::from(leaf.scalar().bytes()) * leaf.entries() as u64;
-    let kind = MemoryKind::Field { span: leaf.layout().span(bytes as u32) };
-    // Where an index lies in cells that come and go is known to kernels alone.
-    let indices = if leaf.is_sparse() { Vec::new() } else { element(index) };
-    let region = Region { array: ArrayMemory { first, bytes, kind }, indices };
+    let Some(region) = leaf_region(leaf, index) else { return Ok(()) };
     tell(py, &format!("`{method}`"), &[region])
+}
+
+/// The host has looked at all of an array or field, or writes it or one of its elements by a method: what watches this thread is told, which knows what becomes
+/// of derivatives.
+#[inline]
+pub fn tell_watchers(
+    object: &Bound<'_, PyAny>,
+    method: &str,
+    index: Option<&Bound<'_, PyAny>>,
+    entry: Option<usize>,
+) -> PyResult<()> {
+    if !is_open() {
+        return Ok(());
+    }
+    let py = object.py();
+    let module = py.import(intern!(py, "octants.ad.tape"))?;
+    module.call_method1(intern!(py, "host_touches"), (object, method, index, entry)).map(drop)
 }
 
 /// Another library writes all of an array or field for us.
 #[pyfunction]
 pub fn tell_of_write(object: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
     let (py, object) = (object.py(), tensor::unwrapped(object));
+    tell_watchers(object, method, None, None)?;
     if let Ok(array) = object.cast::<Ndarray>() {
         return host_writes(py, &array.get().array, method, &[]);
     }

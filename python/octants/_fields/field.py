@@ -8,6 +8,7 @@ import weakref
 
 from .. import _octants
 from .._numpy_protocol import array_of
+from .._session import is_watched
 from .._tensor import Tensor
 from .._torch import set_from_torch, torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
@@ -25,6 +26,8 @@ class Field(_octants.Field):
 
     #: The name that it was made with, for messages.
     name: str
+    #: Whether its elements are structs.
+    _is_struct = False
     #: Where it is placed, or its first member or entry.
     _snode: SNode | None = None
     #: The index of its first element as it was placed; empty for zeros.
@@ -214,14 +217,16 @@ class Field(_octants.Field):
         raise NotImplementedError
 
     def copy_from(self, other, *, qd_stream=None) -> None:
-        """Sets all elements to those of another field of the same shape."""
+        """Sets all elements to those of another field of the same shape. In a Tape or in FwdMode, derivatives go with them."""
         other = other._impl if isinstance(other, Tensor) else other
         is_packed = getattr(type(other), "__octants_encoded__", None) == "octants._quantised"
         if not isinstance(other, Field) and not is_packed:
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:
             raise ValueError(f"the field has shape {self.shape}, which is not that of the source, {other.shape}")
-        if is_packed or self._is_sparse or other._is_sparse:
+        # Members of structs are copied one after the other.
+        by_kernel = is_watched() and not self._is_struct
+        if is_packed or self._is_sparse or other._is_sparse or by_kernel:
             from .sparse_access import copy_field
 
             copy_field(self, other, qd_stream)

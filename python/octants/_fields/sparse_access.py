@@ -13,7 +13,7 @@ from .._field_language import deactivate_all
 from .._matrix import Vector
 from .._primitive_types import i32
 from .._promotion import numpy_type
-from .._session import kernel
+from .._session import is_watched, kernel
 from ..types import Template, ndarray
 
 _FLAT = ndarray(ndim=1)
@@ -80,6 +80,11 @@ def _copy_field(target: Template, source: Template, shift: Template, over: Templ
             target[at] = source[at - Vector(shift)]
         else:
             target[at + Vector(shift)] = source[at]
+
+
+@kernel
+def _copy_element(target: Template, source: Template):
+    target[None] = source[None]
 
 
 def _entries(field) -> tuple:
@@ -182,6 +187,9 @@ def _transfer(field, array, to_array: bool, qd_stream) -> None:
 
 def copy_field(target, source, qd_stream=None) -> None:
     """Sets all elements to those of another field: to zeros where they are not there, which makes no cells."""
+    if not source.shape and is_watched():
+        _copy_element(target, source, qd_stream=qd_stream)
+        return
     if not source.shape:
         target[None] = source[None]
         return

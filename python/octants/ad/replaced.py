@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..exceptions import OctantsRuntimeError
-from .tape import current_tape, unrecorded
+from .tape import current_recorder, unrecorded
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class _Replaced:
         return _BoundReplaced(self, instance)
 
     def __call__(self, *args, **kwargs):
-        tape = current_tape()
-        if tape is None:
+        recorder = current_recorder()
+        if recorder is None:
             return self._func(*args, **kwargs)
-        return tape._record_whole(self, self._func, args, kwargs)
+        return recorder._record_whole(self, self._func, args, kwargs)
 
     def grad(self, *args, **kwargs):
         """Goes back."""

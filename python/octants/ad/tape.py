@@ -7,14 +7,16 @@ import warnings
 from _thread import get_ident
 
 from .._fields.builder import companions, materialise_root
-from .._octants import Kernel, Sinks, WriteLog, host_only, tell_of_torch
+from .._fields.field import user_line
+from .._octants import Kernel, Sinks, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from .arrays import is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
+from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from .._octants import Record
     from .forward import FwdMode
@@ -50,7 +52,7 @@ def unwatch(watcher: Tape | FwdMode) -> None:
 def forget_watchers() -> None:
     """Ends all, of every thread: what they watched was the session that is over."""
     for watcher in [one for watchers in _watching.values() for one in watchers]:
-        if isinstance(watcher, Tape):
+        if watcher._log is not None:
             watcher._log.close()
     _watching.clear()
     runtime.call_hook = None
@@ -61,22 +63,55 @@ def watchers() -> list[Tape | FwdMode]:
     return list(_watching.get(get_ident(), ()))
 
 
+def host_touches(array, method: str, index, entry: int | None) -> None:
+    """The host reads all of an array or field, or writes it or an element of it, by a method. Called while something watches."""
+    for watcher in watchers():
+        watcher._host_touches(array, method, index, entry)
+
+
 def current_tape() -> Tape | None:
     """The tape that records this thread's calls."""
     innermost = watchers()[-1:]
     return innermost[0] if innermost and isinstance(innermost[0], Tape) else None
 
 
+def current_recorder():
+    """What takes functions of the host as a whole: the tape that records this thread's calls, or what runs a part of one again."""
+    innermost = watchers()[-1:]
+    return innermost[0] if innermost and innermost[0]._takes_wholes else None
+
+
 def unrecorded(func: Callable, args: tuple, kwargs: dict):
     """A call that a Tape does not see."""
-    tape = current_tape()
-    if tape is None:
+    recorder = current_recorder()
+    if recorder is None:
         return func(*args, **kwargs)
-    unwatch(tape)
+    unwatch(recorder)
     try:
         return func(*args, **kwargs)
     finally:
-        watch(tape)
+        watch(recorder)
+
+
+class _Whole:
+    """Watches a function that a tape takes as a whole: notes which arrays its kernels are called with."""
+
+    _sees_copies = _takes_wholes = False
+    _log = None
+
+    def __init__(self, forward: FwdMode | None):
+        self.forward = forward
+        self.arrays: dict[int, Any] = {}
+
+    def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        for array in arrays_in((*args, *(kwargs or {}).values())):
+            self.arrays[id(array)] = array
+        if self.forward is not None:
+            return self.forward._call(kernel, args, kwargs)
+        return kernel._launch(args, kwargs, False)
+
+    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
+        pass
 
 
 def clear_all_gradients(gradient_type: str = "grad") -> None:
@@ -93,12 +128,14 @@ def clear_all_gradients(gradient_type: str = "grad") -> None:
 class _Recorded:
     """A call, what was kept of it, and how much of the log was written when it was over."""
 
-    __slots__ = ("args", "called", "entries", "kwargs", "record", "snapshot")
+    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "record", "snapshot")
 
     def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
         self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
         self.record = record
         self.snapshot: list[tuple[str, int]] | None = None
+        #: Of a function of the host: the arrays that its kernels were called with.
+        self.arrays: list = []
 
 
 class Tape:
@@ -113,6 +150,10 @@ class Tape:
     ``grad_check=[x, y]`` compares with differences of the loss, which runs the calls again.
     """
 
+    #: Whether copies of arrays are calls of kernels.
+    _sees_copies = True
+    #: Whether functions of the host are calls of their own.
+    _takes_wholes = True
     #: Whether what the host writes in the tape is no part of an earlier step, either: see ``checkpoint``.
     _is_step = False
 
@@ -128,6 +169,8 @@ class Tape:
         self._forward: FwdMode | None = None
         self._log = WriteLog()
         self._sinks = Sinks()
+        #: What the host has read of what recorded calls wrote, and where.
+        self._host_read: tuple[str, str] | None = None
         #: Tensors of torch's that kernels took, with the number of in-place operations that torch has counted.
         self._tensors: dict[int, tuple] = {}
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
@@ -194,6 +237,23 @@ class Tape:
         self.calls.append(recorded)
         return result
 
+    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
+        """Refuses values that the host may have computed of those of recorded calls: their derivatives would be lost."""
+        if not (index is None and method in ("to_numpy", "from_numpy", "from_torch") and array.has_grad()):
+            return
+        name = getattr(array, "name", "") or "an array"
+        if method == "to_numpy":
+            if self._host_read is None and self._log.has_recorded(array):
+                self._host_read = name, user_line()
+        elif self._host_read is not None:
+            read, line = self._host_read
+            raise refusal(
+                "OC1105",
+                f"`{method}` sets {name}, which has gradients, after the host has read in the same tape what kernels wrote to {read}, at {line}: "
+                "what is computed of it by the host has no derivatives",
+                "copy with copy_from or in a kernel; or read or write in a function that oc.ad.no_grad decorates, to take the values as constants",
+            )
+
     def _note_tensors(self) -> None:
         """Tells the log of what torch has written to tensors since they were last seen."""
         for number, (tensor, version) in self._tensors.items():
@@ -215,14 +275,22 @@ class Tape:
 
     def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict):
         """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls."""
+        whole = _Whole(self._forward)
         unwatch(self)
+        watch(whole)
         before = self._log.record(True)
         try:
             result = func(*args, **kwargs)
         finally:
             self._log.record(before)
+            unwatch(whole)
             watch(self)
-        self.calls.append(_Recorded(called, args, kwargs, self._log.entries))
+        for array in arrays_in((*args, *kwargs.values())):
+            whole.arrays[id(array)] = array
+        recorded = _Recorded(called, args, kwargs, self._log.entries)
+        recorded.arrays = list(whole.arrays.values())
+        self._remember_tensors(recorded.arrays)
+        self.calls.append(recorded)
         return result
 
     # ---- the way back ----
@@ -252,6 +320,8 @@ class Tape:
     def _go_back(self, recorded: _Recorded) -> None:
         called, args, kwargs = recorded.called, recorded.args, recorded.kwargs
         if not isinstance(called, Kernel):
+            if not self._is_step:
+                self._require_unwritten(recorded)
             called.grad(*args, **(kwargs or {}))
             return
         if recorded.record is None:  # nothing of the call has derivatives
@@ -260,6 +330,18 @@ class Tape:
             self._require_values(recorded)
         derivatives = 0 if self._is_step else recorded.entries
         called._replay_grad(recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives)
+
+    def _require_unwritten(self, recorded: _Recorded) -> None:
+        """Refuses to hand gradients of what the host has written to a function that wrote something else there."""
+        for array in recorded.arrays:
+            writer = None if array.grad is None else self._log.host_writer_since(array, recorded.entries)
+            if writer is not None:
+                name = getattr(recorded.called, "__name__", "checkpoint")
+                raise refusal(
+                    "OC1105",
+                    f"the gradients of `{name}` need those of {array!r}, and {writer} has written there since",
+                    "write it by a kernel that the tape records, so that gradients of what was there before are kept apart",
+                )
 
     def _require_values(self, recorded: _Recorded) -> None:
         """Refuses to go back on other values than the kernel saw."""
@@ -274,7 +356,8 @@ class Tape:
 
     def _clear_arrays(self) -> None:
         """Sets the gradients of all ndarrays and tensors to zero that kernels were called with."""
-        arrays = {id(one): one for call in self.calls if call.record is not None for one in call.record.arrays}
+        arrays = {id(one): one for call in self.calls for one in call.arrays}
+        arrays |= {id(one): one for call in self.calls if call.record is not None for one in call.record.arrays}
         for array in arrays.values():
             if array.grad is not None:
                 set_all(array.grad, 0)

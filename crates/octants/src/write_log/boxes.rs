@@ -130,8 +130,10 @@ impl BoxTree {
         };
         for (&length, boxes) in &self.lengths {
             // So much at most from the first to the last index.
-            let reach = if length >= 63 { i64::MAX } else { (1_i64 << length) - 1 };
-            let begin = index.first.saturating_sub(reach);
+            let begin = match length {
+                0..=62 => index.first.saturating_sub((1_i64 << length) - 1),
+                _ => i64::MIN,
+            };
             if index.last < begin {
                 continue;
             }
