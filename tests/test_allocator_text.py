@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import octants as oc
+from octants._field_language import deactivate_all
 
 pytestmark = pytest.mark.no_device
 
@@ -35,6 +36,10 @@ def kernels():
             oc.deactivate(cells, n)
 
     @oc.kernel
+    def give_up_all():
+        deactivate_all(cells)
+
+    @oc.kernel
     def append(begin: oc.i32, end: oc.i32):
         for n in range(begin, end):
             oc.append(lists, [], n + 1)
@@ -43,7 +48,7 @@ def kernels():
     def empty():
         oc.deactivate(lists, [])
 
-    return [(make, (0, 0)), (give_up, (0, 0)), (append, (0, 0)), (empty, ())]
+    return [(make, (0, 0)), (give_up, (0, 0)), (give_up_all, ()), (append, (0, 0)), (empty, ())]
 
 
 def test_the_text_of_the_model_is_what_the_compiler_makes():

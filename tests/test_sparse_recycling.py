@@ -1,6 +1,7 @@
 """Cells that are given up: by all trees, by loops, and made again in their memory."""
 
 import pytest
+from devices import INTERPRETED
 from sparse_kernels import count_of
 
 import octants as oc
@@ -128,3 +129,38 @@ def test_a_cell_that_is_given_up_in_an_inner_loop_is_made_again():
     add_and_call()
     assert x.to_numpy().tolist() == [0, 7, 0, 0] and y.to_numpy().tolist() == [0, 0, 7, 0]
     assert z[4] == 5 and oc.sparse.usage(z) == 0.25
+
+
+def test_kernels_on_two_streams_give_up_cells_of_one_tree(arch):
+    """Each clears its own: no slot is given out twice, and what is made anew is zero."""
+    n = 64 if arch in INTERPRETED else 2048
+    rounds = 3 if arch in INTERPRETED else 30
+    x, given_up, tree = oc.field(oc.i32), oc.field(oc.i32, shape=n), oc.FieldsBuilder()
+    cells = tree.pointer(oc.i, n)
+    cells.place(x)
+    tree.finalize()
+
+    @oc.kernel
+    def give_up(first: oc.i32):
+        for i in range(n // 2):
+            if oc.is_active(cells, 2 * i + first):
+                oc.deactivate(cells, 2 * i + first)
+                given_up[2 * i + first] += 1
+
+    @oc.kernel
+    def make():
+        for i in range(n):
+            x[i] += i + 1
+
+    streams = [oc.create_stream() for _ in range(2)]
+    for _ in range(rounds):
+        make()
+        assert [x[i] for i in range(0, n, 37)] == [i + 1 for i in range(0, n, 37)]
+        oc.sync()
+        for first, stream in enumerate(streams):
+            give_up(first, qd_stream=stream)
+        oc.sync(all=True)
+    make()
+    oc.sync()
+    assert x.to_numpy().tolist() == list(range(1, n + 1))
+    assert (given_up.to_numpy() == rounds).all()

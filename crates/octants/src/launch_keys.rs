@@ -1,8 +1,10 @@
-//! Keys of launches: what random numbers follow from.
+//! Keys of launches: what random numbers follow from, and by which a launch knows what it has marked in memory that others share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives each launch that has random numbers a key, by the session's seed and how many came before.
+/// Gives each launch that asks for one a key, by the session's seed and how many came before.
+///
+/// Law: **keys of one session are distinct, and those of launches in succession differ in their lowest bits**: a key is one more than that before it.
 pub(crate) struct LaunchKeys {
     seed: u64,
     launches: AtomicU64,
@@ -15,8 +17,7 @@ impl LaunchKeys {
 
     pub fn next(&self) -> u64 {
         let launch = self.launches.fetch_add(1, Ordering::Relaxed);
-        // Of one seed all keys are distinct: the last step is a permutation of the launch's number.
-        mixed(mixed(self.seed).wrapping_add(launch))
+        mixed(self.seed).wrapping_add(launch)
     }
 }
 

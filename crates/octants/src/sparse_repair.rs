@@ -1,13 +1,12 @@
 //! What an interrupted kernel leaves in a tree with sparse nodes, and the host puts in order.
 //!
-//! Cells that a kernel gives up are marked, and cleared by a task after it; a kernel that fails or is interrupted in between leaves the marks. Those of no
-//! branch are cleared by the next kernel that gives up cells. Those of a branch would be by a kernel with as many branches alone, if ever: here they become
-//! marks of no branch.
+//! Cells that a kernel gives up are marked, and cleared by a task after it; a kernel that fails or is interrupted in between leaves the marks. They are its own:
+//! here they become marks of nobody, which the next kernel that gives up cells makes its own.
 
 use octants_ir::sparse::{GIVEN_UP, SparseTree, state, state_offset};
 use octants_runtime::{HostQueue, Memory, MemoryError};
 
-/// Makes all marks of a tree, which nobody uses meanwhile, marks of no branch.
+/// Makes all marks of a tree, which nobody uses meanwhile, marks of nobody.
 pub(crate) fn adopt_marks(tree: &SparseTree, memory: &Memory) -> Result<(), MemoryError> {
     let queue = HostQueue::default();
     for (number, pool) in tree.pools.iter().enumerate().skip(1) {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU32, Ordering};
-use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, Trap, run};
-use octants_ir::sparse::{STATE_WORDS, list, state};
+use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, run_in};
+use octants_ir::sparse::{GIVEN_UP, STATE_WORDS, list, state};
 use octants_ir::{Const, Kernel, Type};
 
 /// Views lie this far apart.
@@ -38,6 +38,10 @@ const HEADERS: usize = 2;
 const FREE: usize = 3;
 const LEAF: usize = 4;
 
+/// Words of a header: state, entry and coordinate; of a chunk also class and list.
+const CELL_HEADER_WORDS: usize = 3;
+const LIST_HEADER_WORDS: usize = 5;
+
 struct Program {
     kernel: Kernel,
 }
@@ -48,7 +52,12 @@ impl Program {
     }
 
     /// Runs the iterations of a range.
-    fn launch(&self, range: std::ops::Range<i32>, memory: &mut dyn AddressSpace) -> Result<(), Trap> {
+    fn launch(
+        &self,
+        key: u64,
+        range: std::ops::Range<i32>,
+        memory: &mut dyn AddressSpace,
+    ) -> Result<(), Trap> {
         let params = &self.kernel.regions[self.kernel.body].params;
         let mut args = Vec::new();
         for (param, &value) in self.kernel.params.iter().zip(params) {
@@ -62,7 +71,8 @@ impl Program {
                 _ => Arg::Data(Datum::Scalar(Const::i32(range.end))),
             });
         }
-        run(&self.kernel, &args, memory, &Limits::default()).map(drop)
+        let context = RunContext { key, ..RunContext::default() };
+        run_in(&self.kernel, &args, memory, &Limits::default(), context).map(drop)
     }
 }
 
@@ -96,8 +106,15 @@ impl Image {
     }
 
     fn after(mut self, program: &Program, range: std::ops::Range<i32>) -> Self {
-        program.launch(range, &mut self).unwrap_or_else(|trap| panic!("{trap:?}"));
+        program.launch(0, range, &mut self).unwrap_or_else(|trap| panic!("{trap:?}"));
         self
+    }
+
+    /// Gives up the cell of an entry as the host leaves it after an interrupted kernel.
+    fn orphan(&mut self, slot: usize, entry: std::ops::Range<usize>) {
+        self.0[ENTRIES][entry].fill(0);
+        self.0[HEADERS][CELL_HEADER_WORDS * slot] = GIVEN_UP.cast_unsigned();
+        self.0[STATE][POOL * STATE_WORDS as usize + state::RETIRED as usize] += 1;
     }
 
     fn state(&self, word: u32) -> i32 {
@@ -255,19 +272,30 @@ fn explore(
     launches: &[(&Arc<Program>, std::ops::Range<i32>)],
     check: impl Fn(&Image, Vec<Result<(), Trap>>) + Sync + Send + 'static,
 ) {
+    // All interleavings of three threads are too many; nearly all defects need few preemptions.
+    explore_within(2, begin, launches, check);
+}
+
+/// Likewise, with at most so many preemptions.
+fn explore_within(
+    preemptions: usize,
+    begin: &Image,
+    launches: &[(&Arc<Program>, std::ops::Range<i32>)],
+    check: impl Fn(&Image, Vec<Result<(), Trap>>) + Sync + Send + 'static,
+) {
     let (begin, launches) = (begin.clone(), launches.iter().map(|(p, range)| (Arc::clone(p), range.clone())));
     let launches: Vec<_> = launches.collect();
     let mut model = loom::model::Builder::new();
-    // All interleavings of three threads are too many; nearly all defects need few preemptions.
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(preemptions);
     model.max_branches = 20_000;
     model.check(move || {
         let shared = Shared::new(&begin);
         let threads: Vec<_> = launches
             .iter()
-            .map(|(program, range)| {
+            .zip(1..)
+            .map(|((program, range), key)| {
                 let (program, range, mut shared) = (Arc::clone(program), range.clone(), shared.clone());
-                let body = move || program.launch(range, &mut shared);
+                let body = move || program.launch(key, range, &mut shared);
                 loom::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).expect("a thread")
             })
             .collect();
@@ -324,6 +352,71 @@ fn cells_come_and_go_at_once() {
         assert_eq!([1, 2].map(|entry| image.0[LEAF][image.0[ENTRIES][entry] as usize]), [2, 1]);
         assert_eq!(image.state(state::RETIRED), 0);
     });
+}
+
+/// Kernels on two streams, or in two threads.
+#[test]
+fn launches_that_give_up_cells_at_once_clear_their_own() {
+    let (make, give_up) = (
+        Program::new(include_str!("allocator/make.oir")),
+        Program::new(include_str!("allocator/give_up.oir")),
+    );
+    let begin = Image::new(8).after(&make, 0..4);
+    explore(&begin, &[(&give_up, 0..1), (&give_up, 1..2)], |image, results| {
+        all_well(&results);
+        image.check(Of::Cells);
+        assert_eq!(image.0[ENTRIES][..2], [0, 0]);
+        assert_eq!(image.state(state::RETIRED), 0);
+    });
+}
+
+/// An interrupted kernel has left a cell that nobody clears, or a list.
+#[test]
+fn what_nobody_clears_is_cleared_by_one_of_the_launches() {
+    let read = |text: &str| Program::new(text);
+    let (make, give_up) =
+        (read(include_str!("allocator/make.oir")), read(include_str!("allocator/give_up.oir")));
+    let mut begin = Image::new(8).after(&make, 0..4);
+    begin.orphan(1, 0..1);
+    explore(&begin, &[(&give_up, 0..0), (&give_up, 0..0)], |image, results| {
+        all_well(&results);
+        image.check(Of::Cells);
+        assert_eq!((image.0[LEAF][1], image.state(state::RETIRED)), (0, 0));
+    });
+    let (append, empty) =
+        (read(include_str!("allocator/append.oir")), read(include_str!("allocator/empty.oir")));
+    let mut begin = Image::new(8).after(&append, 0..3);
+    let entries = [list::LENGTH, list::RUNS, list::RUNS + 1].map(|word| word as usize);
+    entries.iter().for_each(|&entry| begin.0[ENTRIES][entry] = 0);
+    for slot in 1..=3 {
+        begin.0[HEADERS][LIST_HEADER_WORDS * slot] = GIVEN_UP.cast_unsigned();
+    }
+    begin.0[STATE][POOL * STATE_WORDS as usize + state::RETIRED as usize] = 3;
+    // Long kernels.
+    explore_within(1, &begin, &[(&empty, 0..0), (&empty, 0..0)], |image, results| {
+        all_well(&results);
+        image.check(Of::List);
+        assert_eq!(image.state(state::RETIRED), 0);
+        assert_eq!(image.0[LEAF][1..4], [0, 0, 0]);
+    });
+}
+
+#[test]
+fn launches_that_give_up_all_cells_at_once_give_up_each_once() {
+    let (make, give_up, give_up_all) = (
+        Program::new(include_str!("allocator/make.oir")),
+        Program::new(include_str!("allocator/give_up.oir")),
+        Program::new(include_str!("allocator/give_up_all.oir")),
+    );
+    let begin = Image::new(8).after(&make, 0..4);
+    for other in [&give_up_all, &give_up] {
+        explore_within(1, &begin, &[(&give_up_all, 0..0), (other, 0..1)], |image, results| {
+            all_well(&results);
+            image.check(Of::Cells);
+            assert_eq!(image.0[ENTRIES][..2], [0, 0]);
+            assert_eq!(image.state(state::RETIRED), 0);
+        });
+    }
 }
 
 #[test]

@@ -124,7 +124,7 @@ pub mod state {
 /// What the words of a slot's header say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
-    /// 0: not in use; above: the epoch in which it was activated, counted from 1; below: given up, by which branch.
+    /// 0: not in use; above: the epoch in which it was activated, counted from 1; below: given up, by which launch and branch.
     State,
     /// Where its entry is: the word in the cell of the parent's pool.
     Entry,
@@ -138,8 +138,13 @@ pub enum Header {
     Coordinate(u32),
 }
 
-/// The state of a slot that was given up in no branch; in branch `b`, counted from 1, it is less by `b`.
+/// The state of a slot that was given up, and that nobody is about to clear.
 pub const GIVEN_UP: i32 = -1;
+
+/// The states below that of slots that branch `b` of a launch gave up, 0 outside of branches: `GIVEN_UP - 1 - b - MARKS_OF_A_LAUNCH · k`, where `k` is the launch's key
+/// under this mask. Of a million launches in succession no two have the same, nor do a thousand branches of one.
+pub const LAUNCH_MASK: u64 = (1 << 20) - 1;
+pub const MARKS_OF_A_LAUNCH: i32 = 1 << 10;
 
 /// What the byte of a bitmasked node's cell says.
 pub mod mark {

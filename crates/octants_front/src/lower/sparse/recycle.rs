@@ -2,12 +2,18 @@
 //!
 //! A cell that is given up is marked: its entry is gone at once, so that nothing finds it any more, but its slot stays what it is until
 //! the task is over, in which others may still be at work on it. Then a task clears the marked cells, gives up what lies in
-//! them, and gives their slots back; pools come in order from the root down. Marks say which branch made them, and a branch
-//! clears its own. Those of no branch are also cleared by the first branch that clears any: marks that an interrupted kernel left are made such by the host.
+//! them, and gives their slots back; pools come in order from the root down.
+//!
+//! Laws, for branches of a kernel and for kernels that run at the same time, on streams or in threads:
+//! * **Who takes the entry of a cell away marks its slot**, and nobody else: an entry is taken by a compare-and-swap, also where all cells are given up.
+//! * **A mark says which launch and which branch made it, and that one alone clears it**: in the task of another the cell may still be in use.
+//! * Marks of nobody, which the host makes of those that an interrupted kernel left, are cleared by who makes them its own first.
 
 use octants_diag::Span;
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp, ParallelFor};
-use octants_ir::sparse::{GIVEN_UP, Header, SparseTree, TreeChild, list, mark, state};
+use octants_ir::sparse::{
+    GIVEN_UP, Header, LAUNCH_MASK, MARKS_OF_A_LAUNCH, SparseTree, TreeChild, list, mark, state,
+};
 use octants_ir::{Const, Data, NodeKind, OpKind, Scalar, Type, Value};
 
 use super::cells::{Cell, Need};
@@ -16,9 +22,17 @@ use crate::host::Host;
 use crate::lower::Lowerer;
 
 impl<H: Host> Lowerer<'_, H> {
-    /// The mark of cells that are given up here.
-    fn mark(&self) -> i32 {
-        GIVEN_UP - self.blocks.heads.len() as i32
+    /// The mark of cells that are given up here: keys of launches at the same time differ in their lowest bits.
+    fn mark(&mut self, span: Span) -> Value {
+        let branch = self.blocks.heads.len() as i32;
+        let mut builder = self.at(span);
+        let (key, mask) =
+            (builder.launch_key(), builder.constant(Const::from_bits(Scalar::U64, LAUNCH_MASK)));
+        let launch = builder.bit(BitOp::And, key, mask);
+        let launch = builder.cast(launch, Scalar::I32);
+        let (branches, of_branch) = (builder.i32(MARKS_OF_A_LAUNCH), builder.i32(GIVEN_UP - 1 - branch));
+        let launch = builder.arith(ArithOp::Mul, launch, branches);
+        builder.arith(ArithOp::Sub, of_branch, launch)
     }
 
     /// Gives up the cell of a node, if it is there.
@@ -98,8 +112,7 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Marks a slot, or the slots of a run.
     fn retire(&mut self, tree: usize, pool: usize, slot: Value, run: Option<Value>, span: Span) {
-        let mark = self.mark();
-        let mark = self.at(span).i32(mark);
+        let mark = self.mark(span);
         let one = self.at(span).i32(1);
         let count = match run {
             None => {
@@ -236,34 +249,120 @@ impl<H: Host> Lowerer<'_, H> {
     fn clear_pool(&mut self, tree: usize, shape: &SparseTree, pool: usize, span: Span) {
         let node = shape.pools[pool].node;
         let of = &shape.nodes[node];
-        let is_list = of.kind == NodeKind::Dynamic;
-        self.for_marked(tree, pool, span, |lowerer, slot| {
-            let cell = lowerer.slot_cell(shape, node, slot);
-            if is_list && of.chunk > 1 {
-                let end = lowerer.at(span).i32(of.chunk as i32);
-                lowerer.count_up(end, span, |lowerer, number| {
-                    let mut cell = cell;
-                    cell.digits.push((number, of.cell_bytes));
+        let branch = self.blocks.heads.len();
+        let adopts = *self.trees[tree].first_clearing.get_or_insert(branch) == branch;
+        if of.kind != NodeKind::Dynamic {
+            self.for_given_up(tree, pool, span, |lowerer, slot, found| {
+                let mut marked = lowerer.is_own(found, span);
+                if adopts {
+                    let adopted = lowerer.adopt(tree, pool, slot, found, span);
+                    marked = lowerer.at(span).bit(BitOp::Or, marked, adopted);
+                }
+                lowerer.when(marked, span, |lowerer| {
+                    let cell = lowerer.slot_cell(shape, node, slot);
                     lowerer.clear_cell(tree, shape, node, &cell, span);
+                    lowerer.release(tree, pool, slot, None, span);
                 });
-            } else {
-                lowerer.clear_cell(tree, shape, node, &cell, span);
-            }
-            if !is_list {
-                lowerer.release(tree, pool, slot, None, span);
+            });
+            return;
+        }
+        self.for_given_up(tree, pool, span, |lowerer, slot, found| {
+            let own = lowerer.is_own(found, span);
+            lowerer.when(own, span, |lowerer| lowerer.clear_chunk(tree, shape, node, slot, span));
+            if adopts {
+                lowerer.adopt_run(tree, shape, node, slot, found, span);
             }
         });
-        if is_list {
-            // Runs are free once all of their chunks are clear.
-            self.for_marked(tree, pool, span, |lowerer, slot| {
+        // Runs are free once all of their chunks are clear.
+        self.for_given_up(tree, pool, span, |lowerer, slot, found| {
+            let own = lowerer.is_own(found, span);
+            lowerer.when(own, span, |lowerer| {
                 let class = lowerer.load_header(tree, pool, slot, Header::Class, span);
                 lowerer.release(tree, pool, slot, Some(class), span);
             });
-        }
+        });
     }
 
-    /// A parallel loop over the slots of a pool that have this branch's mark.
-    fn for_marked(&mut self, tree: usize, pool: usize, span: Span, build: impl FnOnce(&mut Self, Value)) {
+    fn clear_chunk(&mut self, tree: usize, shape: &SparseTree, node: usize, slot: Value, span: Span) {
+        let of = &shape.nodes[node];
+        let cell = self.slot_cell(shape, node, slot);
+        if of.chunk == 1 {
+            return self.clear_cell(tree, shape, node, &cell, span);
+        }
+        let end = self.at(span).i32(of.chunk as i32);
+        self.count_up(end, span, |lowerer, number| {
+            let mut cell = cell;
+            cell.digits.push((number, of.cell_bytes));
+            lowerer.clear_cell(tree, shape, node, &cell, span);
+        });
+    }
+
+    /// Whether this launch and branch has given up the cell of a slot in this state.
+    fn is_own(&mut self, found: Value, span: Span) -> Value {
+        let mark = self.mark(span);
+        self.at(span).compare(CompareOp::Eq, found, mark)
+    }
+
+    /// Makes the mark of a slot in this state its own, if it is nobody's; whether it did.
+    fn adopt(&mut self, tree: usize, pool: usize, slot: Value, found: Value, span: Span) -> Value {
+        let mark = self.mark(span);
+        let mut builder = self.at(span);
+        let nobodys = builder.i32(GIVEN_UP);
+        let is_nobodys = builder.compare(CompareOp::Eq, found, nobodys);
+        let Some((base, path)) = self.header((tree, pool), slot, Header::State, span) else {
+            return is_nobodys;
+        };
+        let adopted = self.at(span).if_else(
+            is_nobodys,
+            |b| {
+                let old = b.atomic_cas(base, &path, nobodys, mark);
+                vec![b.compare(CompareOp::Eq, old, nobodys)]
+            },
+            |b| vec![b.constant(Const::bool(false))],
+        );
+        adopted[0]
+    }
+
+    /// Likewise of a run that begins with this slot: all of its chunks are cleared here, and the first one has the mark from now on.
+    fn adopt_run(
+        &mut self,
+        tree: usize,
+        shape: &SparseTree,
+        node: usize,
+        slot: Value,
+        found: Value,
+        span: Span,
+    ) {
+        let pool = shape.nodes[node].pool;
+        let class = self.load_header(tree, pool, slot, Header::Class, span);
+        let begins = positive(&mut self.at(span), class);
+        self.when(begins, span, |lowerer| {
+            let adopted = lowerer.adopt(tree, pool, slot, found, span);
+            lowerer.when(adopted, span, |lowerer| {
+                let mut builder = lowerer.at(span);
+                let (one, less) = (builder.i32(1), builder.i32(-1));
+                let run = builder.arith(ArithOp::Add, class, less);
+                let count = builder.bit(BitOp::Shl, one, run);
+                lowerer.count_up(count, span, |lowerer, number| {
+                    let chunk = lowerer.at(span).arith(ArithOp::Add, slot, number);
+                    lowerer.clear_chunk(tree, shape, node, chunk, span);
+                    let found = lowerer.load_header(tree, pool, chunk, Header::State, span);
+                    let nobodys = lowerer.at(span).i32(GIVEN_UP);
+                    let is_nobodys = lowerer.at(span).compare(CompareOp::Eq, found, nobodys);
+                    lowerer.when(is_nobodys, span, |lowerer| lowerer.unmark(tree, pool, chunk, span));
+                });
+            });
+        });
+    }
+
+    /// A parallel loop over the slots of a pool, with their states, if some cell of it is given up.
+    fn for_given_up(
+        &mut self,
+        tree: usize,
+        pool: usize,
+        span: Span,
+        build: impl FnOnce(&mut Self, Value, Value),
+    ) {
         let end = self.slots_end(tree, pool, span);
         let retired = self.load_state(tree, pool, state::RETIRED, span);
         let mut builder = self.at(span);
@@ -274,17 +373,7 @@ impl<H: Host> Lowerer<'_, H> {
         let slot = self.kernel.add_region_param(body, Type::I32);
         let outer = std::mem::replace(&mut self.region, body);
         let found = self.load_header(tree, pool, slot, Header::State, span);
-        let (mark, branch) = (self.mark(), self.blocks.heads.len());
-        let is_first = *self.trees[tree].first_clearing.get_or_insert(branch) == branch;
-        let mut builder = self.at(span);
-        let mark = builder.i32(mark);
-        let mut marked = builder.compare(CompareOp::Eq, found, mark);
-        if branch > 0 && is_first {
-            let of_none = builder.i32(GIVEN_UP);
-            let old = builder.compare(CompareOp::Eq, found, of_none);
-            marked = builder.bit(BitOp::Or, marked, old);
-        }
-        self.when(marked, span, |lowerer| build(lowerer, slot));
+        build(self, slot, found);
         self.at(span).yields(&[]);
         self.region = outer;
         let attributes = ParallelFor { axes: 1, ..ParallelFor::default() };
@@ -293,17 +382,23 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A slot that is clear is free; of a list only the first of a run stands for it, which has a class.
     fn release(&mut self, tree: usize, pool: usize, slot: Value, class: Option<Value>, span: Span) {
-        let zero = self.at(span).i32(0);
-        self.store_header(tree, pool, slot, Header::State, zero, span);
-        let (base, at) = self.state(tree, pool, state::RETIRED, span);
+        self.unmark(tree, pool, slot, span);
         let less = self.at(span).i32(-1);
-        self.at(span).atomic(AtomicOp::Add, base, &[at], less);
         let Some(class) = class else { return self.give_slot(tree, pool, slot, None, span) };
         let first = positive(&mut self.at(span), class);
         self.when(first, span, |lowerer| {
             let run = lowerer.at(span).arith(ArithOp::Add, class, less);
             lowerer.give_slot(tree, pool, slot, Some(run), span);
         });
+    }
+
+    /// A slot is not given up any more.
+    fn unmark(&mut self, tree: usize, pool: usize, slot: Value, span: Span) {
+        let zero = self.at(span).i32(0);
+        self.store_header(tree, pool, slot, Header::State, zero, span);
+        let (base, at) = self.state(tree, pool, state::RETIRED, span);
+        let less = self.at(span).i32(-1);
+        self.at(span).atomic(AtomicOp::Add, base, &[at], less);
     }
 
     /// Gives up all cells of a node and below.
@@ -340,33 +435,60 @@ impl<H: Host> Lowerer<'_, H> {
         let of = &shape.nodes[shape.pools[pool].node];
         let parent = of.parent.map_or(0, |parent| shape.nodes[parent].pool);
         let end = self.slots_end(tree, pool, span);
-        let mark = self.mark();
         let one = self.at(span).i32(1);
         self.for_ranges(&[(one, end)], span, |lowerer, slots| {
             let slot = slots[0];
             let found = lowerer.load_header(tree, pool, slot, Header::State, span);
-            let active = positive(&mut lowerer.at(span), found);
+            let mut active = positive(&mut lowerer.at(span), found);
+            let is_list = of.kind == NodeKind::Dynamic;
+            if is_list {
+                // The first chunk stands for its run.
+                let class = lowerer.load_header(tree, pool, slot, Header::Class, span);
+                let begins = positive(&mut lowerer.at(span), class);
+                active = lowerer.at(span).bit(BitOp::And, active, begins);
+            }
             lowerer.when(active, span, |lowerer| {
-                let (mark, zero) = (lowerer.at(span).i32(mark), lowerer.at(span).i32(0));
-                let words = lowerer.view(tree, View::Words(parent));
-                let of_parent =
-                    (parent > 0).then(|| lowerer.load_header(tree, pool, slot, Header::Parent, span));
-                let mut gone = vec![lowerer.load_header(tree, pool, slot, Header::Entry, span)];
-                if of.kind == NodeKind::Dynamic {
-                    let length = lowerer.load_header(tree, pool, slot, Header::List, span);
-                    let mut builder = lowerer.at(span);
-                    let next = builder.i32(list::VISITED as i32);
-                    gone.extend([length, builder.arith(ArithOp::Add, length, next)]);
+                if is_list {
+                    let name = format!("tree{tree}_drop");
+                    lowerer.whole_step(&name, &[slot], span, |lowerer, slot| {
+                        lowerer.drop_slot(tree, pool, (parent, is_list), slot[0], span);
+                    });
+                } else {
+                    lowerer.drop_slot(tree, pool, (parent, is_list), slot, span);
                 }
-                for word in gone {
-                    let path: Vec<_> = of_parent.into_iter().chain([word]).collect();
-                    lowerer.at(span).atomic(AtomicOp::Exchange, words, &path, zero);
-                }
-                lowerer.store_header(tree, pool, slot, Header::State, mark, span);
-                let (base, at) = lowerer.state(tree, pool, state::RETIRED, span);
-                let one = lowerer.at(span).i32(1);
-                lowerer.at(span).atomic(AtomicOp::Add, base, &[at], one);
             });
         });
+    }
+
+    /// Gives up a slot, or the run that begins with it, unless somebody else has taken its entry away.
+    fn drop_slot(
+        &mut self,
+        tree: usize,
+        pool: usize,
+        (parent, is_list): (usize, bool),
+        slot: Value,
+        span: Span,
+    ) {
+        let words = self.view(tree, View::Words(parent));
+        let of_parent = (parent > 0).then(|| self.load_header(tree, pool, slot, Header::Parent, span));
+        let place = |word: Value| -> Vec<_> { of_parent.into_iter().chain([word]).collect() };
+        let entry = self.load_header(tree, pool, slot, Header::Entry, span);
+        let mut run = None;
+        if is_list {
+            let length = self.load_header(tree, pool, slot, Header::List, span);
+            let class = self.load_header(tree, pool, slot, Header::Class, span);
+            let mut builder = self.at(span);
+            let (zero, less, next) = (builder.i32(0), builder.i32(-1), builder.i32(list::VISITED as i32));
+            let visited = builder.arith(ArithOp::Add, length, next);
+            for word in [length, visited] {
+                builder.atomic(AtomicOp::Exchange, words, &place(word), zero);
+            }
+            run = Some(builder.arith(ArithOp::Add, class, less));
+        }
+        let mut builder = self.at(span);
+        let zero = builder.i32(0);
+        let old = builder.atomic_cas(words, &place(entry), slot, zero);
+        let mine = builder.compare(CompareOp::Eq, old, slot);
+        self.when(mine, span, |lowerer| lowerer.retire(tree, pool, slot, run, span));
     }
 }
