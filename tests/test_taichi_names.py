@@ -80,6 +80,37 @@ def test_programs_find_the_names_of_taichi(tmp_path):
     assert "fill" in done.stdout and lines[-1] == "[[0, 2], [8, 10]] True"
 
 
+BLOCK_DIM = """
+import warnings
+import taichi as ti
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    ti.init(arch=ti.cpu, packed=True, print_ir=True)
+    x = ti.var(ti.f32, shape=100)
+
+    @ti.kernel
+    def fill():
+        ti.block_dim(64)
+        for i in x:
+            x[i] = i
+
+    fill()
+print([(one.filename == __file__, one.lineno, str(one.message)[:7]) for one in told])
+"""
+
+
+def test_block_dim_is_an_option_of_the_loop_that_follows(tmp_path):
+    done = run(tmp_path, BLOCK_DIM)
+    assert done.returncode == 0, done.stderr
+    assert "over layout0 block_dim 64" in done.stdout, done.stdout
+
+
+def test_options_without_effect_are_told_at_the_line_of_the_program(tmp_path):
+    done = run(tmp_path, BLOCK_DIM)
+    assert done.stdout.splitlines()[-1] == "[(True, 7, 'option ')]"
+
+
 @pytest.mark.parametrize("text, says", [
     ("import quadrants as qd; qd.var", "module 'octants' has no attribute 'var'"),
     ("import quadrants as qd; qd.init(arch=qd.cpu, packed=True)", "oc.init() has no option packed"),

@@ -363,6 +363,12 @@ def static_assert(cond, msg=None):
     assert cond, msg
 
 
+@_marked("library_assert")
+def library_assert(condition, message):
+    """An assertion that is compiled in without debug mode, too. Every launch of its kernel is waited for."""
+    raise _only_in_kernels("library_assert")
+
+
 @_marked("static_print")
 def static_print(*args, sep=" ", end="\n"):
     """Prints while compiling."""

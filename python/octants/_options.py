@@ -234,6 +234,10 @@ def _unknown(name: str, known: dict[str, object]) -> str:
 
 
 def _warn(message: str) -> None:
+    """Warns at the program's line that called into this package."""
     import warnings
 
-    warnings.warn(message, UserWarning, stacklevel=4)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "octants":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)

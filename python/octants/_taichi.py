@@ -7,12 +7,10 @@ import sys
 
 from . import profiler
 from ._fields.making import field, matrix_field, vector_field
-from ._language import loop_config, static
-from ._pyfunc import pyfunc
+from ._language import _marked, _only_in_kernels
 from .ad import Tape
 from .math import pi
 from .tools.image import imread, imresize, imwrite
-from .types import Template
 from .types import ndarray as any_arr
 from .types import ndarray as ext_arr
 
@@ -48,10 +46,10 @@ def kernel_profiler_print(mode: str = "count") -> None:
     profiler.print_kernel_profiler_info(mode)
 
 
-@pyfunc
-def block_dim(dim: Template):
+@_marked("block_dim")
+def block_dim(dim):
     """``loop_config(block_dim=dim)``, of the loop that follows in a kernel."""
-    loop_config(block_dim=static(dim))
+    raise _only_in_kernels("block_dim")
 
 
 def var(dt, shape=None, offset=None, needs_grad=False, **options):

@@ -27,11 +27,13 @@ macro_rules! intrinsics {
 intrinsics! {
     Static "static" "static(*values): its arguments are evaluated at compile time.";
     StaticAssert "static_assert" "static_assert(condition, message=None)";
+    LibraryAssert "library_assert" "library_assert(condition, message): an assertion that is no matter of debug mode, for the library.";
     StaticPrint "static_print" "static_print(*values): prints while compiling.";
     Range "range" "range(end), range(begin, end)";
     Ndrange "ndrange" "ndrange(*bounds, axes=None): each bound an integer or a pair (begin, end).";
     Grouped "grouped" "grouped(x): loops over x with one index vector.";
     LoopConfig "loop_config" "loop_config(*, block_dim=None, serialize=False, parallelize=None, block_dim_adaptive=True, bit_vectorize=False, name=None)";
+    BlockDim "block_dim" "block_dim(dim): loop_config(block_dim=dim), as programs for Taichi write it.";
     StreamParallel "stream_parallel" "with stream_parallel(): a block that runs at the same time as those beside it.";
 
     GetAddr "get_addr" "get_addr(f, indices): the address of a field's element, as u64.";

@@ -12,7 +12,19 @@ from .._primitive_types import f32, f64, i32, i64, u32
 from .._session import func
 from ..types import Template
 from ._scan import sums_before
-from ._scratch import BLOCK, DIGIT_BITS, DIGITS, UNSIGNED, WIDTH, nth, sort_passes, sort_scratch_slots
+from ._scratch import (
+    BLOCK,
+    DIGIT_BITS,
+    DIGITS,
+    UNSIGNED,
+    WIDTH,
+    blocks_of,
+    blocks_within,
+    counts_slots,
+    nth,
+    sort_passes,
+    sort_scratch_slots,
+)
 
 __all__ = ["sort", "sort_scratch_slots"]
 
@@ -82,7 +94,7 @@ def sort(
     their lowest ``end_bit`` bits. ``log256_max_n`` says how many keys there are at most: 256 to that power.
     """
     for index in static(sort_passes(key_dtype, end_bit, log256_max_n)):
-        count = n[None]
+        count = blocks_within(scratch, n[None], counts_slots(blocks_of(n[None]) * DIGITS), "sort", log256_max_n)
         if static(index % 2 == 0):
             _sort_by_digit(
                 keys,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from .._language import bit_cast, cast, static
 from .._session import func
 from ..types import Template, i32
-from ._scratch import BLOCK, UNSIGNED, blocks_of, identity, nth, require_levels
+from ._scratch import BLOCK, UNSIGNED, blocks_of, identity, levels_within, nth, require_levels
 
 
 @func
@@ -45,20 +45,24 @@ def block_of_array(arr: Template, block, n, dtype: Template, op: Template):
 
 @func(requires_top_level=True)
 def fold_blocks(arr: Template, scratch: Template, n, dtype: Template, op: Template, levels: Template):
-    """Leaves what blocks of ``arr`` come to, and blocks of these, in the scratch, one level after the other: all but the last."""
+    """Leaves what blocks of ``arr`` come to, and blocks of these, in the scratch, one level after the other: all but the last.
+
+    A level of one block has none above it: the same entries count as the next level.
+    """
     begin, size = 0, blocks_of(n)
     if static(levels > 1):
         for block in range(size):
             keep(scratch, block, block_of_array(arr, block, n, dtype, op), dtype)
     for _ in static(range(levels - 2)):
-        groups = blocks_of(size)
+        groups = blocks_of(size) if size > static(BLOCK) else 0
         for group in range(groups):
             total = cast(static(identity(op, dtype)), dtype)
             for at in range(begin + group * static(BLOCK), begin + min(size, (group + 1) * static(BLOCK))):
                 total = combined(total, kept(scratch, at, dtype), op)
             keep(scratch, begin + size + group, total, dtype)
-        begin += size
-        size = groups
+        if groups > 0:
+            begin += size
+            size = groups
 
 
 @func
@@ -66,8 +70,9 @@ def level_begin(n, level: Template):
     """Where a level of blocks begins in the scratch; level 1 has the blocks of the array."""
     begin, size = 0, blocks_of(n)
     for _ in static(range(level - 1)):
-        begin += size
-        size = blocks_of(size)
+        if size > static(BLOCK):
+            begin += size
+            size = blocks_of(size)
     return begin
 
 
@@ -75,14 +80,20 @@ def level_begin(n, level: Template):
 def level_size(n, level: Template):
     """How many elements a level has; level 0 is the array."""
     size = cast(n, i32)
-    for _ in static(range(level)):
+    if static(level > 0):
         size = blocks_of(size)
+    for _ in static(range(level - 1)):
+        if size > static(BLOCK):
+            size = blocks_of(size)
     return size
 
 
 @func(requires_top_level=True)
-def _reduce(arr: Template, out: Template, scratch: Template, n, dtype: Template, log256_max_n: Template, op: Template):
+def _reduce(
+    arr: Template, out: Template, scratch: Template, count, dtype: Template, log256_max_n: Template, op: Template
+):
     levels = static(require_levels(log256_max_n))
+    n = levels_within(scratch, count, static(f"reduce_{op}"), levels)
     fold_blocks(arr, scratch, n, dtype, op, levels)
     for _ in range(1):
         total = cast(static(identity(op, dtype)), dtype)

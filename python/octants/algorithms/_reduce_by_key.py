@@ -11,7 +11,16 @@ from .._language import bit_cast, cast, static
 from .._session import func
 from ..types import Template, i32, u32
 from ._scan import sums_before
-from ._scratch import BLOCK, blocks_of, nth, require_levels, require_run_values, select_scratch_slots
+from ._scratch import (
+    BLOCK,
+    blocks_of,
+    blocks_within,
+    nth,
+    reduce_by_key_scratch_slots,
+    require_levels,
+    require_run_values,
+    select_scratch_slots,
+)
 
 
 @func
@@ -52,6 +61,7 @@ def reduce_by_key_add(
     """
     levels = static(require_levels(log256_max_n))
     static(require_run_values(value_dtype))
+    n = blocks_within(scratch, n, reduce_by_key_scratch_slots(n), "reduce_by_key_add", levels)
     blocks = blocks_of(n)
     carries = select_scratch_slots(n)
     for block in range(blocks):

@@ -10,7 +10,7 @@ from .._language import cast, static
 from .._session import func
 from ..types import Template, i32, u32
 from ._reduce import combined, fold_blocks, keep, kept, level_begin, level_size
-from ._scratch import BLOCK, blocks_of, identity, nth, require_apart, require_levels
+from ._scratch import BLOCK, blocks_of, identity, levels_within, nth, require_apart, require_levels
 
 
 @func
@@ -33,7 +33,7 @@ def _scan_levels(scratch: Template, n, dtype: Template, op: Template, levels: Te
             for _ in range(1):
                 _scan_entries(scratch, begin, begin + size, cast(static(identity(op, dtype)), dtype), dtype, op)
         else:
-            for group in range(blocks_of(size)):
+            for group in range(blocks_of(size) if size > static(BLOCK) else 0):
                 first = begin + group * static(BLOCK)
                 before = kept(scratch, begin + size + group, dtype)
                 _scan_entries(scratch, first, min(first + static(BLOCK), begin + size), before, dtype, op)
@@ -44,13 +44,14 @@ def scan(
     arr: Template,
     out: Template,
     scratch: Template,
-    n,
+    count,
     dtype: Template,
     levels: Template,
     op: Template,
     inclusive: Template,
 ):
     """Sets each element of ``out`` to what comes before it in ``arr``, and ``inclusive`` of it. Inclusive, ``out`` may be ``arr``."""
+    n = levels_within(scratch, count, static(f"exclusive_scan_{op}"), levels)
     fold_blocks(arr, scratch, n, dtype, op, levels)
     _scan_levels(scratch, n, dtype, op, levels)
     for block in range(blocks_of(n)):
@@ -65,7 +66,7 @@ def scan(
 
 @func(requires_top_level=True)
 def sums_before(scratch: Template, count, levels: Template):
-    """Turns each of the first ``count`` entries into the sum of those before it. The sums of blocks follow the entries."""
+    """Turns each of the first ``count`` entries into the sum of those before it. The sums of blocks follow the entries, where there are several."""
     begin, size = 0, count
     for _ in static(range(levels)):
         groups = blocks_of(size)
@@ -76,15 +77,16 @@ def sums_before(scratch: Template, count, levels: Template):
                 value = scratch[slot]
                 scratch[slot] = total
                 total += value
-            scratch[nth(scratch, begin + size + group)] = total
+            if groups > 1:
+                scratch[nth(scratch, begin + size + group)] = total
         begin += size
-        size = groups
+        size = groups if groups > 1 else 0
     for down in static(range(levels - 1)):
         begin, size = 0, count
         for _ in static(range(levels - 2 - down)):
             begin += size
-            size = blocks_of(size)
-        for at in range(size):
+            size = blocks_of(size) if size > static(BLOCK) else 0
+        for at in range(size if size > static(BLOCK) else 0):
             before = scratch[nth(scratch, begin + size + at // static(BLOCK))]
             scratch[nth(scratch, begin + at)] += before
 

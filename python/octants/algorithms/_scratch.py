@@ -1,13 +1,19 @@
 """What the algorithms take, how they cut arrays into blocks, and how much scratch they need.
 
-Only calculates with numbers: kernels call all of it while they are compiled, and the counts of slots also while they run.
+The law of the scratch: for ``n`` elements an algorithm uses no entry behind those that its ``*_scratch_slots(n)`` counts, whatever ``log256_max_n`` is. A level
+of at most ``BLOCK`` entries is the last one, and levels behind it are empty. A scratch that is shorter is refused before anything is written; where launches
+are not waited for, an algorithm then takes no elements at all.
+
+The counts of slots are calculated by the host and by kernels.
 """
 
 from __future__ import annotations
 
-from .._language import static
+from .. import _session
+from .._language import library_assert, static
 from .._primitive_types import f32, f64, i32, i64, u32, u64
 from .._pyfunc import pyfunc
+from .._session import func
 from ..exceptions import OctantsRuntimeError
 from ..types import Template
 
@@ -116,10 +122,10 @@ def _slots_above(n, levels: Template):
 
 
 @pyfunc
-def _slots_needed(n):
-    """As ``_slots_above``, with no more levels than ``n`` elements have."""
+def _slots_needed(n, levels: Template = MOST_LEVELS):
+    """As ``_slots_above``, with no more levels than ``n`` elements have: one block is the last level."""
     total, size = 0, n
-    for _ in static(range(MOST_LEVELS - 1)):
+    for _ in static(range(levels - 1)):
         size = blocks_of(size)
         total += size if size > 1 else 0
     return total
@@ -154,12 +160,51 @@ def reduce_by_key_scratch_slots(n):
     return select_scratch_slots(n) + blocks_of(n)
 
 
-def sort_scratch_slots(n: int, log256_max_n: int | None = None) -> int:
-    """How many u32 entries ``sort`` needs as scratch for up to ``n`` keys."""
-    if log256_max_n is not None:
-        require_levels(log256_max_n)
-    slots, level = 0, DIGITS * max(1, -(-n // BLOCK))
-    while level > 1:
-        slots += level
-        level = -(-level // BLOCK)
-    return slots + 1
+@pyfunc
+def sort_scratch_slots(n, log256_max_n: Template = None):  # type: ignore[assignment]
+    """How many u32 entries ``sort`` needs as scratch for up to ``n`` keys, whatever ``log256_max_n`` is."""
+    if static(log256_max_n is not None):
+        static(require_levels(log256_max_n))
+    counts = DIGITS * max(blocks_of(n), 1)
+    return counts + _slots_needed(counts) + 1
+
+
+def failures_are_told() -> bool:
+    """Whether a check that fails is raised by the launch, at no cost: a GPU's launches are waited for in debug mode only."""
+    config = _session.cfg
+    return config is not None and (config.debug or config.arch.name != "cuda")  # type: ignore[attr-defined]
+
+
+@func
+def _within(scratch: Template, n, slots, capacity, name: Template, log256_max_n: Template):
+    """``n``, or 0 where the scratch is too short, or the levels are too few, for ``n`` elements: of these the caller is told."""
+    room = scratch.shape[0]
+    has_room = n <= 0 or slots <= room
+    has_levels = n <= capacity
+    if static(failures_are_told()):
+        library_assert(has_room, f"the scratch of `{name}` has {room} entries, and {n} elements need {slots}")
+        library_assert(
+            has_levels, f"`{name}` with log256_max_n={log256_max_n} takes up to {capacity} elements, and there are {n}"
+        )
+    return n if has_room and has_levels else 0
+
+
+@func
+def levels_within(scratch: Template, n, name: Template, levels: Template):
+    """``n`` if the scratch holds the levels of blocks of ``n`` elements. The last level goes on for as long as it takes."""
+    slots = 0
+    if static(levels > 1):
+        slots = max(_slots_needed(n, levels), 1)
+    return _within(scratch, n, slots, static((1 << 31) - 1), name, levels)
+
+
+@func
+def blocks_within(scratch: Template, n, slots, name: Template, log256_max_n: Template):
+    """``n`` if the scratch has ``slots`` entries, and ``n`` elements as many levels of blocks as are added up."""
+    return _within(scratch, n, slots, static(min(BLOCK**log256_max_n, (1 << 31) - 1)), name, log256_max_n)
+
+
+@pyfunc
+def counts_slots(counts):
+    """How many entries ``sums_before`` uses for so many counts, with these."""
+    return counts + _slots_needed(counts)

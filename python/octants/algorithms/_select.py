@@ -7,7 +7,7 @@ from .._language import cast, static
 from .._session import func
 from ..types import Template, i32, u32
 from ._scan import sums_before
-from ._scratch import BLOCK, blocks_of, nth, require_levels
+from ._scratch import BLOCK, blocks_of, blocks_within, counts_slots, nth, require_levels
 
 
 @func(requires_top_level=True)
@@ -20,6 +20,7 @@ def select(
     ``log256_max_n`` says how many elements there are at most: 256 to that power.
     """
     levels = static(require_levels(log256_max_n))
+    n = blocks_within(scratch, n, counts_slots(blocks_of(n)), "select", levels)
     blocks = blocks_of(n)
     for block in range(blocks):
         count = u32(0)

@@ -92,11 +92,13 @@ impl<H: Host> Lowerer<'_, H> {
         match intrinsic {
             I::Static => self.static_of(arguments.to_vec()),
             I::StaticAssert => self.static_assert(arguments, span),
+            I::LibraryAssert => self.library_assert(arguments, span),
             I::StaticPrint => self.static_print(callee, arguments, span),
             I::Range => self.range(arguments, span),
             I::Ndrange => self.ndrange(callee, arguments, span),
             I::Grouped => self.grouped(arguments, span),
             I::LoopConfig => self.loop_config(arguments, span),
+            I::BlockDim => self.block_dim(arguments, span),
             I::StreamParallel => Err(self.stray_stream_parallel(span)),
             I::GetAddr => self.get_addr(arguments, span),
             I::RescaleIndex => self.rescale_index(arguments, span),
@@ -196,7 +198,7 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// Arguments by parameter, all of which must be there.
-    fn required<const N: usize>(
+    pub(crate) fn required<const N: usize>(
         &self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],

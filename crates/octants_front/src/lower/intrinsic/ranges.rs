@@ -179,6 +179,17 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
+    /// `block_dim(dim)` is `loop_config(block_dim=dim)`.
+    pub(crate) fn block_dim(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [mut dim] = self.required(Intrinsic::BlockDim, arguments, ["dim"], span)?;
+        dim.name = Some("block_dim".into());
+        self.loop_config(&[dim], span)
+    }
+
     pub(crate) fn loop_config(
         &mut self,
         arguments: &[Argument<H::Object>],

@@ -9,7 +9,9 @@ use octants_ir::{Data, OpKind, Value};
 
 use crate::ast::{Expr, ExprKind};
 use crate::host::Host;
+use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
+use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Term, TextPiece};
 use crate::lower::error::Fallible;
 
@@ -33,6 +35,20 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(())
     }
 
+    /// `library_assert(condition, message)`: an assertion that stands in every kernel. A launch with one is waited for.
+    pub(crate) fn library_assert(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let names = ["condition", "message"];
+        let [condition, message] = self.required(Intrinsic::LibraryAssert, arguments, names, span)?;
+        let holds = self.condition(condition.term, condition.span)?;
+        let (text, arguments) = self.message_of(message.term, message.span)?;
+        self.at(span).assert(AssertKind::Condition, holds, &text, &arguments);
+        Ok(Term::None)
+    }
+
     /// A message that can be no text is refused also where the assertion is left out.
     fn check_message(&mut self, message: &Expr) -> Fallible<()> {
         let may_be_number = matches!(
@@ -47,9 +63,14 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Text with `{}`, or `{:.2f}`, for each run-time number, and these numbers.
     fn assertion_message(&mut self, message: &Expr) -> Fallible<(String, Vec<Value>)> {
+        let term = self.operand(message)?;
+        self.message_of(term, message.span)
+    }
+
+    fn message_of(&mut self, message: Term<H::Object>, span: Span) -> Fallible<(String, Vec<Value>)> {
         let mut text = String::new();
         let mut arguments = Vec::new();
-        match self.operand(message)? {
+        match message {
             Term::Str(literal) => text.push_str(&escaped_message(&literal)),
             Term::Text(pieces) => {
                 for piece in pieces {
@@ -61,7 +82,7 @@ impl<H: Host> Lowerer<'_, H> {
                     }
                 }
             }
-            _ => return Err(self.bad_message(message.span)),
+            _ => return Err(self.bad_message(span)),
         }
         Ok((text, arguments))
     }
