@@ -233,3 +233,51 @@ def test_cloudpickle_sends_kernels_of_a_main_program_to_another_process(tmp_path
     program.unlink()
     done = subprocess.run([sys.executable, "-c", READER, sent], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "([0.0, 3.0, 6.0], [10.0, 13.0, 16.0])"
+
+
+def copies(value):
+    return copy.copy(value), *both(value)
+
+
+def unowned():
+    """Fields without memory of their own, by what they are."""
+    fives = oc.types.quant.int(5, True)
+    in_array, in_word, in_node = oc.field(fives), oc.field(fives), oc.field(oc.i32)
+    oc.root.quant_array(oc.i, 6, max_num_bits=32).place(in_array)
+    packed = oc.BitpackedFields(max_num_bits=32)
+    packed.place(in_word)
+    oc.root.dense(oc.i, 6).place(packed)
+    oc.root.dense(oc.i, 4).place(in_node)
+    return {
+        "quant_array": in_array,
+        "bit-packed": in_word,
+        "node": in_node,
+        "entry": oc.Vector.field(2, oc.f32, 3).get_scalar_field(0),
+        "member": oc.Struct.field({"a": oc.f32}, shape=2).a,
+    }
+
+
+@pytest.mark.parametrize("what", ["quant_array", "bit-packed", "node", "entry", "member"])
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_fields_without_memory_of_their_own_are_not_copied(arch, what, make):
+    with pytest.raises(TypeError, match="is not copied or pickled: only a field that is made with shape=.* copy_from"):
+        make(unowned()[what])
+
+
+def test_copies_of_gradients_have_their_own_elements(arch):
+    for x in (oc.field(oc.f32, 3, needs_grad=True), oc.Vector.field(2, oc.f32, 3, needs_grad=True)):
+        for made in copies(x.grad):
+            made.fill(5)
+            assert not x.grad.to_numpy().any() and (made.to_numpy() == 5).all()
+        for made in copies(x):
+            made.fill(1)
+            made.grad.fill(2)
+            assert not x.to_numpy().any() and not x.grad.to_numpy().any()
+
+
+def test_gradients_stay_those_of_their_field(arch):
+    x = oc.field(oc.f32, 3, needs_grad=True)
+    for one, grad in both((x, x.grad)):
+        assert one.grad is grad
+    for grad, one in both((x.grad, x)):
+        assert one.grad is grad

@@ -59,14 +59,45 @@ def rebuild_function(is_kernel: bool, function, options: tuple, text: str | None
 
 
 def reduced_field(field):
-    """What ``__reduce__`` of a field gives: how it was made, and its contents."""
+    """What ``__reduce__`` of a field gives: how it was made, and its contents. Gradients and duals are those of their field."""
     host_only("pickle")
-    if field._placement is None:
-        raise TypeError(
-            f"{field!r} lies in a tree of nodes, and is not pickled; make it with shape=..., or pickle its to_numpy()"
-        )
+    owner = _owner(field)
+    if owner is not None:
+        return companion, (owner, field._companion_kind)
+    if getattr(field, "_placement", None) is None:
+        raise not_copied(field)
     args = _type_of(field), field.name, field._needs, field._placement, field.to_numpy()
     return rebuild_field, (*args, companion_contents(field))
+
+
+def copied_field(field):
+    """What ``copy.copy`` gives: a field with memory of its own, also of gradients and duals."""
+    owner = _owner(field)
+    if owner is None:
+        make, args = reduced_field(field)
+        return make(*args)
+    host_only("copy")
+    return rebuild_field(_type_of(field), field.name, (), owner._placement, field.to_numpy())
+
+
+def companion(field, kind: str):
+    """The gradients or duals of a field."""
+    return getattr(field, kind)
+
+
+def _owner(field):
+    """Whose gradients or duals a field holds, if that was made with a shape."""
+    owner = getattr(field, "_companion_owner", None)
+    owner = None if owner is None or field._is_second else owner()
+    return None if owner is None or owner._placement is None else owner
+
+
+def not_copied(field) -> TypeError:
+    """A field without memory of its own: that of a node belongs to all fields that are placed there."""
+    return TypeError(
+        f"{field!r} is not copied or pickled: only a field that is made with shape=... has memory of its own, and this one is placed in a node, "
+        "is a part of another field, or has no place yet. Make another field and call its copy_from(), or take to_numpy()"
+    )
 
 
 def companion_contents(field) -> dict:

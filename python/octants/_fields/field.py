@@ -252,6 +252,11 @@ class Field(_octants.Field):
 
         return reduced_field(self)
 
+    def __copy__(self) -> Field:
+        from .._pickling import copied_field
+
+        return copied_field(self)
+
     # ---- other libraries ----
 
     def to_numpy(self, *args, **kwargs):

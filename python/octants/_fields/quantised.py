@@ -211,6 +211,12 @@ class _PackedField:
 
         set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
 
+    def __reduce__(self):
+        """Refuses, as does a copy: the words belong to a node."""
+        from .._pickling import not_copied
+
+        raise not_copied(self)
+
     def __array__(self, dtype=None, copy: bool | None = None):
         if copy is False:
             raise ValueError("Zero-copy not available: the elements are bits of words")
