@@ -229,3 +229,24 @@ def test_what_was_given_to_a_function_is_evaluated_again():
                 expected += 10 * j + 2 * (i + now % 3)
         assert stencil.sum_of_changed() == expected
         assert len(calls) == now
+
+
+@oc.data_oriented
+class Ticking:
+    def __init__(self):
+        self.count = 0
+
+    def tick(self):
+        self.count += 1
+        return self.count
+
+    @oc.kernel
+    def kernel(self) -> oc.i32:
+        return self.count * 100 + self.tick()
+
+
+def test_a_call_that_changes_a_member_that_the_kernel_reads_is_refused():
+    ticking = Ticking()
+    for _ in range(3):
+        with pytest.raises(oc.OctantsRuntimeTypeError, match="`self.count` changed while"):
+            ticking.kernel()

@@ -397,6 +397,8 @@ codes! {
         "Functions of Python run while the kernel is being compiled. One that gives the time or a random number gave it once: each call of the kernel sees the same. Pass it as an argument, or use `oc.random` for a number that each call draws anew.";
     UnusedLoopConfig "OC1012" UserWarning "`loop_config` without a loop"
         "What `oc.loop_config(...)` says is about the next `for` loop of the same block. Here none follows.";
+    EvaluatedAnew "OC1013" UserWarning "a plain Python function for whose results the kernel is compiled again and again"
+        "A plain Python function that a kernel calls is called at each launch, and the kernel is compiled for what it gives. One that gives something else at each launch, or something of a class that it has just made, lets the kernel be compiled at each launch. Pass the value as an argument, or make the class once, outside of the function. Code for 64 results is kept at most.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";

@@ -313,6 +313,15 @@ pub struct FunctionSource {
     pub is_method: bool,
 }
 
+/// Why code is made again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Renewal {
+    /// The result is of a class that the call has made.
+    Class,
+    /// As much code is kept as there may be, each for another result.
+    Often,
+}
+
 /// Operators of the host language, by their spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinaryOp {
@@ -541,6 +550,10 @@ pub trait Host {
     /// Whether a callable gives something else each time: the time, a random number.
     fn is_unsteady(&self, _callee: &Self::Object) -> bool {
         false
+    }
+    /// Whether code was made before for what the newest call gave then, and has to be made again for what it gives now, and why.
+    fn renewal(&self) -> Option<Renewal> {
+        None
     }
     /// What was evaluated and must be again by a launch, in the host's own form; `None` if there is nothing.
     fn evaluations(&self) -> HostResult<Option<Arc<dyn Any + Send + Sync>>> {

@@ -17,7 +17,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors;
+use crate::{errors, interrupt};
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer = dyn Tracer<Object<'static>>;
@@ -65,6 +65,7 @@ pub fn tracing<'py, R>(tracer: &mut dyn Tracer<Object<'py>>, run: impl FnOnce() 
 /// Refuses what the host alone may do, if Python code runs that a compilation called.
 pub fn refuse(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
     match RUNNING.with_borrow(|stack| stack.last().copied()) {
+        Some(Running::Host(_)) if interrupt::is_in_handler(py) => Ok(()),
         Some(Running::Host(_)) => with_tracer(py, |tracer| Err::<(), TraceError>(tracer.host_only(what))),
         Some(Running::Compiler) | None => Ok(()),
     }
@@ -72,8 +73,9 @@ pub fn refuse(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
 
 /// Whether Python code runs that a compilation called.
 #[pyfunction]
-pub fn is_compiling() -> bool {
+pub fn is_compiling(py: Python<'_>) -> bool {
     matches!(RUNNING.with_borrow(|stack| stack.last().copied()), Some(Running::Host(_)))
+        && !interrupt::is_in_handler(py)
 }
 
 /// Calls the current tracer.

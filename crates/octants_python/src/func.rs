@@ -46,7 +46,7 @@ impl Func {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let given = kwargs.map_or_else(|| PyDict::new(py), Bound::clone);
-        if expr::is_compiling() {
+        if expr::is_compiling(py) {
             return expr::trace_call(slf.as_any(), args, &given);
         }
         let name: String = slf.getattr("__name__")?.extract()?;

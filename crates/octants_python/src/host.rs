@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use octants::front::host::{BinaryOp, CompareOp, UnaryOp};
+use octants::front::host::{BinaryOp, CompareOp, Renewal, UnaryOp};
 use octants::front::{
     Annotation, ArgumentArray, ElementAnnotation, ExprId, FieldKind, FunctionSource, Host, HostException,
     HostResult, Meaning, SparseNode, Tracer,
@@ -394,13 +394,13 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn has_plain_attribute(&self, object: &Object<'py>, name: &str) -> bool {
-        if let Ok(module) = object.cast::<PyModule>() {
-            let is_known = |name: Bound<'_, PyString>| evaluation::is_pure_module(&name.to_string());
-            return !module.name().is_ok_and(is_known) && holds_plain(object, name);
-        }
         // What an evaluation made is made anew by each launch.
         if self.recorder.is_fresh(object) {
             return false;
+        }
+        if let Ok(module) = object.cast::<PyModule>() {
+            let is_known = |name: Bound<'_, PyString>| evaluation::is_pure_module(&name.to_string());
+            return !module.name().is_ok_and(is_known) && holds_plain(object, name);
         }
         // What begins with underscores belongs to Python.
         let of_class = |class: Bound<'_, PyAny>| !name.starts_with("__") && holds_plain(&class, name);
@@ -583,6 +583,10 @@ impl<'py> Host for PyHost<'py> {
 
     fn is_unsteady(&self, callee: &Object<'py>) -> bool {
         evaluation::is_unsteady(callee)
+    }
+
+    fn renewal(&self) -> Option<Renewal> {
+        self.recorder.renewal()
     }
 
     fn evaluations(&self) -> HostResult<Option<Arc<dyn Any + Send + Sync>>> {

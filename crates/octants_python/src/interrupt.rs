@@ -5,6 +5,8 @@
 //! its handlers; if one raises an exception, the kernel ends, else it goes on. A process has one set of signal handlers, so the request
 //! is the process's too; only launches of the main thread, which Python interrupts, look at it.
 //!
+//! Law: **a handler is no part of what it interrupts**: it launches kernels also where a function that a kernel calls may not.
+//!
 //! Law: **what a handler raises is raised by the call that the handler ran in**, whatever else becomes of that; never lost, and never by a later one.
 //!
 //! Handlers that a program installs later are not behind ours yet. A thread notices launches that take longer than usual, and raises
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use octants::{Cancel, Error};
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
 
 use crate::errors;
 use crate::under_way::Outside;
@@ -210,6 +213,44 @@ pub fn never() -> &'static Cancel {
 /// What the handler raised that ended the launch.
 pub fn take_raised() -> Option<PyErr> {
     RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Whether a signal's handler runs that is Python code. Python calls it with the number of the signal and the frame that it interrupted, which is the one
+/// below its own. It may do what the interrupted code may not: it is no part of that.
+pub fn is_in_handler(py: Python<'_>) -> bool {
+    if !is_main_thread() {
+        return false;
+    }
+    let find = || -> PyResult<bool> {
+        let mut frame = py.import("sys")?.call_method0("_getframe")?;
+        while !frame.is_none() {
+            let below = frame.getattr("f_back")?;
+            if !below.is_none() && is_handler(&frame, &below)? {
+                return Ok(true);
+            }
+            frame = below;
+        }
+        Ok(false)
+    };
+    find().unwrap_or(false)
+}
+
+/// Whether a frame was called as handlers are, by this frame.
+fn is_handler<'py>(frame: &Bound<'py, PyAny>, below: &Bound<'py, PyAny>) -> PyResult<bool> {
+    let code = frame.getattr("f_code")?;
+    let count: usize = code.getattr("co_argcount")?.extract()?;
+    // `*args` comes behind the others, and those with a name alone.
+    let names: usize = count + 1 + code.getattr("co_kwonlyargcount")?.extract::<usize>()?;
+    let locals = frame.getattr("f_locals")?;
+    let mut arguments = Vec::new();
+    for name in code.getattr("co_varnames")?.try_iter()?.take(names) {
+        let Ok(value) = locals.get_item(name?) else { continue };
+        match value.cast::<PyTuple>() {
+            Ok(rest) => arguments.extend(rest.iter()),
+            Err(_) => arguments.push(value),
+        }
+    }
+    Ok(arguments.windows(2).any(|pair| pair[0].is_instance_of::<PyInt>() && pair[1].is(below)))
 }
 
 fn is_main_thread() -> bool {

@@ -159,6 +159,7 @@ impl Kernel {
             }
         }
         if !old.is_empty() {
+            launch.evaluated.is_full = true;
             let is_old = |one: &Arc<_>| old.iter().any(|old| Arc::ptr_eq(old, one));
             let dropped: Vec<_> = self.specialisations(what).extract_if(.., |one| is_old(one)).collect();
             drop(dropped);
@@ -194,12 +195,16 @@ impl Kernel {
         for attempt in 1.. {
             let current = self.runtime.get().current(py)?;
             let made = self.specialise(py, &current, what, arguments, &mut launch.evaluated)?;
-            if self.fit(py, &made, arguments, launch, false)? == Fit::Fits {
+            let changed = launch.evaluated.changed.take();
+            if self.fit(py, &made, arguments, launch, false)? == Fit::Fits && changed.is_none() {
                 return Ok(made);
             }
             // Another thread may have changed a member meanwhile.
             if attempt == MAX_ATTEMPTS {
-                return Err(self.misfit(py, &made, arguments)?);
+                return Err(match changed {
+                    Some(changed) => self.changed_member(py, &changed),
+                    None => self.misfit(py, &made, arguments)?,
+                });
             }
         }
         unreachable!("the last attempt ends")

@@ -37,14 +37,17 @@ use smallvec::SmallVec;
 pub use purity::{is_pure_module, is_unsteady};
 pub use record::{Recorder, is_part_of_text};
 use replay::{Replay, Step};
-pub use shared::LaunchEvaluations;
-use shared::{Done, Known, Outcome, Taken};
+pub use shared::{ChangedMember, LaunchEvaluations};
+use shared::{Done, Known, Outcome, Past, Taken};
 
 use crate::template::{self, TemplateKey};
 use crate::{expr, numpy, tensor};
 
 /// Arrays of the host's are compared by their bytes up to this size; reads of longer ones are repeated one by one. Comparing 1 MiB takes some 30 µs.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
+
+/// Gives arguments and members of a launch, by the numbers of the inputs.
+pub type Inputs<'a, 'py> = dyn Fn(usize) -> Option<Bound<'py, PyAny>> + 'a;
 
 /// Something that Python does with operands.
 pub enum Operation {
@@ -73,6 +76,8 @@ enum Operand {
     Object(TemplateKey),
     /// What an earlier evaluation gave.
     Result(usize),
+    /// An argument or a member, by the number of the input. Of those that cannot be held weakly: code that kept one would keep all that it leads to.
+    Input(usize),
     /// A value of the kernel.
     Expr(ExprId),
 }
@@ -111,8 +116,9 @@ impl Evaluation {
         &self,
         py: Python<'py>,
         results: &[Bound<'py, PyAny>],
+        inputs: &Inputs<'_, 'py>,
     ) -> Option<SmallVec<[Bound<'py, PyAny>; 4]>> {
-        self.operands.iter().map(|operand| operand.find(py, results)).collect()
+        self.operands.iter().map(|operand| operand.find(py, results, inputs)).collect()
     }
 
     /// What it gives now, if that is what the code is for; else what became of it.
@@ -153,7 +159,11 @@ impl Evaluation {
         seen: Option<&Arc<Seen>>,
     ) -> Done<'py> {
         let (operation, operands) = (Arc::clone(&self.operation), operands.into_vec());
-        Done { operation, operands, outcome, seen: seen.map(Arc::clone) }
+        let renewed = match (&outcome, seen) {
+            (Outcome::Result(result, ..), None) => Some(self.seen.renewed(result)),
+            _ => None,
+        };
+        Done { operation, operands, outcome, renewed, seen: seen.map(Arc::clone) }
     }
 }
 
@@ -189,23 +199,28 @@ impl Evaluations {
     }
 
     /// Evaluates everything again that was not for this launch; whether all of it is what the code is for.
-    pub fn hold<'py>(&self, py: Python<'py>, shared: &mut LaunchEvaluations<'py>) -> PyResult<bool> {
+    pub fn hold<'py>(
+        &self,
+        py: Python<'py>,
+        shared: &mut LaunchEvaluations<'py>,
+        inputs: &Inputs<'_, 'py>,
+    ) -> PyResult<bool> {
         if !self.functions.is_empty() && !self.names_hold(py).unwrap_or(false) {
             return Ok(false);
         }
         if !shared.is_empty() {
-            return self.hold_sharing(py, shared);
+            return self.hold_sharing(py, shared, inputs);
         }
         let mut results = Vec::with_capacity(self.repeated.len());
         for evaluation in &self.repeated {
-            let Some(operands) = evaluation.operands(py, &results) else {
-                self.share(py, results, shared);
+            let Some(operands) = evaluation.operands(py, &results, inputs) else {
+                self.share(py, results, shared, inputs);
                 return Ok(false);
             };
             match evaluation.again(py, &operands)? {
                 Ok(result) => results.push(result),
                 Err(outcome) => {
-                    let mut taken = self.share(py, results, shared);
+                    let mut taken = self.share(py, results, shared, inputs);
                     shared.push(evaluation.done(operands, outcome, None), &mut taken);
                     return Ok(false);
                 }
@@ -221,10 +236,11 @@ impl Evaluations {
         py: Python<'py>,
         results: Vec<Bound<'py, PyAny>>,
         shared: &mut LaunchEvaluations<'py>,
+        inputs: &Inputs<'_, 'py>,
     ) -> Taken {
         let mut taken = Taken::default();
         for (evaluation, result) in self.repeated.iter().zip(&results) {
-            let Some(operands) = evaluation.operands(py, &results) else { break };
+            let Some(operands) = evaluation.operands(py, &results, inputs) else { break };
             let (steps, count) = (Arc::clone(&evaluation.steps), evaluation.steps.len());
             let outcome = Outcome::Result(result.clone(), steps, count);
             shared.push(evaluation.done(operands, outcome, Some(&evaluation.seen)), &mut taken);
@@ -233,11 +249,16 @@ impl Evaluations {
     }
 
     #[cold]
-    fn hold_sharing<'py>(&self, py: Python<'py>, shared: &mut LaunchEvaluations<'py>) -> PyResult<bool> {
+    fn hold_sharing<'py>(
+        &self,
+        py: Python<'py>,
+        shared: &mut LaunchEvaluations<'py>,
+        inputs: &Inputs<'_, 'py>,
+    ) -> PyResult<bool> {
         let mut taken = Taken::default();
         let mut results = Vec::with_capacity(self.repeated.len());
         for evaluation in &self.repeated {
-            let Some(operands) = evaluation.operands(py, &results) else { return Ok(false) };
+            let Some(operands) = evaluation.operands(py, &results, inputs) else { return Ok(false) };
             let Evaluation { operation, steps, seen, .. } = evaluation;
             match shared.known((operation, &operands), (steps, seen), &mut taken) {
                 Known::Fits(result) => {
@@ -289,14 +310,49 @@ impl Evaluations {
         Ok(true)
     }
 
-    /// The objects that evaluations start from and that are kept alive for them, for Python's collector.
-    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for operand in self.repeated.iter().flat_map(|evaluation| &evaluation.operands) {
-            if let Operand::Object(TemplateKey::Kept(object)) = operand {
-                visit.call(object)?;
+    /// Whether code of the user's may run, which may change what the kernel reads.
+    pub fn runs_code(&self) -> bool {
+        self.repeated.iter().any(|evaluation| match &*evaluation.operation {
+            Operation::Look | Operation::Tuple | Operation::List | Operation::Dict | Operation::Item => false,
+            Operation::Call(_)
+            | Operation::CallMethod(..)
+            | Operation::Attribute(_)
+            | Operation::Binary(_)
+            | Operation::Unary(_)
+            | Operation::Compare(_)
+            | Operation::Truth
+            | Operation::Iterate
+            | Operation::Format(_) => true,
+        })
+    }
+
+    /// Finds objects as inputs, where they are such, in place of keeping them.
+    pub fn find_in(&mut self, number_of: impl Fn(&Py<PyAny>) -> Option<usize>) {
+        for operand in self.repeated.iter_mut().flat_map(|evaluation| &mut evaluation.operands) {
+            if let Operand::Object(TemplateKey::Kept(object)) = operand
+                && let Some(number) = number_of(object)
+            {
+                *operand = Operand::Input(number);
             }
         }
-        Ok(())
+    }
+
+    /// The objects that evaluations start from and that are kept alive for them, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for evaluation in &self.repeated {
+            for operand in &evaluation.operands {
+                if let Operand::Object(key) = operand {
+                    key.visit(visit)?;
+                }
+            }
+            evaluation.seen.visit(visit)?;
+            evaluation.steps.iter().try_for_each(|step| step.visit(visit))?;
+        }
+        self.names.iter().filter_map(|read| read.value.as_ref()).try_for_each(|value| value.visit(visit))?;
+        self.functions.iter().try_for_each(|function| {
+            function.code.visit(visit)?;
+            function.defaults.visit(visit)
+        })
     }
 
     /// Whether they can ever hold again.
@@ -304,17 +360,23 @@ impl Evaluations {
         self.repeated.iter().all(|evaluation| {
             evaluation.operands.iter().all(|operand| match operand {
                 Operand::Object(key) => key.is_alive(),
-                Operand::Result(_) | Operand::Expr(_) => true,
+                Operand::Result(_) | Operand::Input(_) | Operand::Expr(_) => true,
             })
         })
     }
 }
 
 impl Operand {
-    fn find<'py>(&self, py: Python<'py>, results: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        results: &[Bound<'py, PyAny>],
+        inputs: &Inputs<'_, 'py>,
+    ) -> Option<Bound<'py, PyAny>> {
         match self {
             Self::Object(key) => key.held(py),
             Self::Result(at) => results.get(*at).cloned(),
+            Self::Input(number) => inputs(*number),
             Self::Expr(id) => Some(Bound::new(py, expr::Expr { id: *id }).ok()?.into_any()),
         }
     }
@@ -438,6 +500,35 @@ impl Seen {
                     && cells.iter().zip(&now.cells).all(|(seen, now)| seen.matches(now))
             }),
             Self::Anything => true,
+        }
+    }
+
+    /// What it keeps alive, for Python's collector.
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Key(key) => key.visit(visit),
+            Self::Type(class) => visit.call(class),
+            Self::Sequence(class, items) => {
+                visit.call(class)?;
+                items.iter().try_for_each(|item| item.visit(visit))
+            }
+            Self::Mapping(class, pairs) => {
+                visit.call(class)?;
+                pairs.iter().try_for_each(|(key, seen)| {
+                    key.visit(visit)?;
+                    seen.visit(visit)
+                })
+            }
+            Self::Method(function, class) => {
+                function.visit(visit)?;
+                visit.call(class)
+            }
+            Self::Function(code, defaults, cells) => {
+                code.visit(visit)?;
+                defaults.visit(visit)?;
+                cells.iter().try_for_each(|cell| cell.visit(visit))
+            }
+            Self::Array(..) | Self::Expr(_) | Self::Anything => Ok(()),
         }
     }
 

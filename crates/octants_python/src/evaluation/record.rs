@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use octants::front::host::Renewal;
 use octants::front::{ExprId, Tracer};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -14,7 +15,7 @@ use super::purity::{self, Purity, Reads};
 use super::replay::{Noting, Step};
 use super::{
     Done, Evaluation, Evaluations, LaunchEvaluations, MAX_COMPARED_BYTES, NameRead, Operand, Operation,
-    Outcome, PureFunction, Seen, Taken, enums, shared,
+    Outcome, Past, PureFunction, Seen, Taken, enums, shared,
 };
 use crate::expr::{self, Expr};
 use crate::func::Func;
@@ -47,6 +48,8 @@ pub struct Recorder<'py> {
     /// What was evaluated for the launch before, and which of it was taken.
     shared: Rc<RefCell<LaunchEvaluations<'py>>>,
     taken_of_shared: RefCell<Taken>,
+    /// What is known of the newest evaluation.
+    past: Cell<Past>,
 }
 
 struct Entry<'py> {
@@ -80,10 +83,11 @@ impl<'py> Recorder<'py> {
             return Err(crate::errors::bug("an operation without operands"));
         };
         let py = first.py();
+        self.past.set(Past::default());
         if consumes(&operation, operands, |object| self.results.get(object).is_some()) {
             let operation = Arc::new(operation);
             let result = match self.known(&operation, operands) {
-                Some(known) => known?,
+                Some((known, _)) => known?,
                 None => {
                     let result = expr::tracing(tracer, || operation.run(py, operands))?;
                     let outcome = Outcome::Result(result.clone(), Arc::new([]), 0);
@@ -112,8 +116,9 @@ impl<'py> Recorder<'py> {
         };
         let operation = Arc::new(operation);
         let mut steps = Vec::new();
-        let known = self.known(&operation, &operands);
+        let (known, past) = self.known(&operation, &operands).unzip();
         let is_known = known.is_some();
+        self.past.set(Past::default());
         let mut is_lost = false;
         let result = known.unwrap_or_else(|| {
             let mut noting = Noting { inner: tracer, steps: Vec::new(), is_lost: false };
@@ -131,6 +136,7 @@ impl<'py> Recorder<'py> {
                 return Err(error);
             }
         };
+        self.past.set(past.unwrap_or_default());
         let seen = if is_lost { Seen::Anything } else { self.seen(&result, 1, MAX_RESULT_DEPTH)? };
         let seen = Arc::new(seen);
         if is_shared {
@@ -158,7 +164,11 @@ impl<'py> Recorder<'py> {
     }
 
     /// What was evaluated for this launch before.
-    fn known(&self, operation: &Operation, operands: &[Object<'py>]) -> Option<PyResult<Object<'py>>> {
+    fn known(
+        &self,
+        operation: &Operation,
+        operands: &[Object<'py>],
+    ) -> Option<(PyResult<Object<'py>>, Past)> {
         self.shared.borrow().given(operation, operands, &mut self.taken_of_shared.borrow_mut())
     }
 
@@ -170,7 +180,8 @@ impl<'py> Recorder<'py> {
         outcome: Outcome<'py>,
         seen: Option<Arc<Seen>>,
     ) {
-        let done = Done { operation: Arc::clone(operation), operands: operands.to_vec(), outcome, seen };
+        let (operation, operands) = (Arc::clone(operation), operands.to_vec());
+        let done = Done { operation, operands, outcome, renewed: None, seen };
         self.shared.borrow_mut().push(done, &mut self.taken_of_shared.borrow_mut());
     }
 
@@ -410,12 +421,18 @@ impl<'py> Recorder<'py> {
                 return Ok(Seen::Mapping(class(), pairs.collect::<PyResult<_>>()?));
             }
         }
-        if let Some(content) = content(object) {
+        let is_moving = self.past.get().is_moving && !is_own_handle(object);
+        if let Some(content) = content(object)
+            && (!is_moving || content.is_by_value())
+        {
             return Ok(content);
         }
-        let is_fresh = self.fresh.get(object).is_some()
+        let is_fresh = is_moving
+            || self.fresh.get(object).is_some()
             || is_unshared(object, references.saturating_add(self.shared.borrow().references(object)));
-        if !is_fresh || is_definition(object) && function_parts(object).is_none() {
+        let is_new_module = object.is_instance_of::<PyModule>() && !is_known_module(object);
+        let is_text = is_definition(object) && function_parts(object).is_none() && !is_new_module;
+        if !is_fresh || is_text {
             let key = if is_small { TemplateKey::of(object)? } else { TemplateKey::identity(object) };
             return Ok(Seen::Key(key));
         }
@@ -429,7 +446,8 @@ impl<'py> Recorder<'py> {
         }
         if let Some((function, receiver)) = template::bound(object) {
             // That of a new object has another receiver each time.
-            return Ok(if self.fresh.get(&receiver).is_some() {
+            let is_new = is_moving || self.fresh.get(&receiver).is_some() || is_unshared(&receiver, 2);
+            return Ok(if is_new {
                 Seen::Method(TemplateKey::identity(&function), receiver.get_type().into_any().unbind())
             } else {
                 Seen::Key(TemplateKey::of(object)?)
@@ -437,6 +455,11 @@ impl<'py> Recorder<'py> {
         }
         self.fresh.set(object, ());
         Ok(Seen::Type(class()))
+    }
+
+    /// Why code is made again for what the newest evaluation gave.
+    pub fn renewal(&self) -> Option<Renewal> {
+        self.past.get().renewal
     }
 
     /// Whether an evaluation made an object, or took it from an iterator: no other launch finds the same one.

@@ -5,6 +5,7 @@
 
 use octants::front::host::{BinaryOp, CompareOp, HostOnly, UnaryOp};
 use octants::front::{ExprId, TraceError, Tracer};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::Seen;
@@ -45,6 +46,15 @@ impl Step {
         self.asked == *asked
             && self.operands.len() == operands.len()
             && self.operands.iter().zip(operands).all(|(seen, now)| seen.matches(now))
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.operands.iter().try_for_each(|seen| seen.visit(visit))?;
+        match &self.result {
+            Some(Told::Object(object)) => visit.call(object),
+            Some(Told::Expr(_)) | None => Ok(()),
+        }
     }
 
     fn is_same(&self, other: &Self, py: Python<'_>) -> bool {

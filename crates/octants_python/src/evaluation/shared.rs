@@ -9,8 +9,9 @@
 
 use std::sync::Arc;
 
+use octants::front::host::Renewal;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PySlice, PyString};
+use pyo3::types::{PyCFunction, PySlice, PyString, PyType};
 
 use super::record::is_plain;
 use super::replay::{Asked, Step, same_steps};
@@ -23,6 +24,26 @@ type Object<'py> = Bound<'py, PyAny>;
 #[derive(Default)]
 pub struct LaunchEvaluations<'py> {
     done: Vec<Done<'py>>,
+    /// After a lowering: a member that was something else when the lowering read it.
+    pub changed: Option<ChangedMember<'py>>,
+    /// Whether as much code is kept as there may be, each for other results.
+    pub is_full: bool,
+}
+
+/// How a result differs from one that there is code for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    Value,
+    /// The one was compared by what it is: the function may make another at each call.
+    Object,
+    /// It is of another class of the same name, or is such a class.
+    Class,
+}
+
+pub struct ChangedMember<'py> {
+    /// As the user writes it.
+    pub path: String,
+    pub now: Object<'py>,
 }
 
 /// Something that was evaluated for this launch.
@@ -30,6 +51,8 @@ pub(super) struct Done<'py> {
     pub operation: Arc<Operation>,
     pub operands: Vec<Object<'py>>,
     pub outcome: Outcome<'py>,
+    /// Whether there is code for another result, which is compared by what it is and not by what it holds; whether that is of another class of the same name.
+    pub renewed: Option<Renewed>,
     /// What the result was when it was new. None if it was not what code is for: nothing has evaluated since, unless for other code.
     pub seen: Option<Arc<Seen>>,
 }
@@ -40,6 +63,14 @@ pub(super) enum Outcome<'py> {
     Raised(PyErr),
     /// It asked for something else after the first ones of these steps.
     Asked(Arc<[Step]>, usize, Asked, Vec<Object<'py>>),
+}
+
+/// What launches before have shown of an evaluation.
+#[derive(Clone, Copy, Default)]
+pub struct Past {
+    /// Its result is another object each time.
+    pub is_moving: bool,
+    pub renewal: Option<Renewal>,
 }
 
 /// Which evaluations have been taken, by one piece of code or one lowering.
@@ -128,18 +159,31 @@ impl<'py> LaunchEvaluations<'py> {
         Known::Fits(result)
     }
 
-    /// For a lowering: what was given, if anything was that no compiler was asked for.
+    /// For a lowering: what was given, if anything was that no compiler was asked for, and what is known of others.
     pub fn given(
         &self,
         operation: &Operation,
         operands: &[Object<'py>],
         taken: &mut Taken,
-    ) -> Option<PyResult<Object<'py>>> {
+    ) -> Option<(PyResult<Object<'py>>, Past)> {
         let py = operands.first()?.py();
         let at = self.take(operation, operands, taken)?;
-        match &self.done[at].outcome {
-            Outcome::Result(result, _, 0) if !operands.iter().any(is_value) => Some(Ok(result.clone())),
-            Outcome::Raised(error) if !operands.iter().any(is_value) => Some(Err(error.clone_ref(py))),
+        let done = &self.done[at];
+        let renewal = match done.renewed {
+            Some(Renewed::Class) => Some(Renewal::Class),
+            Some(Renewed::Value | Renewed::Object) if self.is_full => Some(Renewal::Often),
+            Some(Renewed::Value | Renewed::Object) | None => None,
+        };
+        let is_moving = done.renewed.is_some_and(|renewed| renewed != Renewed::Value)
+            || done.seen.as_ref().is_some_and(|seen| seen.is_moving());
+        let past = Past { is_moving, renewal };
+        match &done.outcome {
+            Outcome::Result(result, _, 0) if !operands.iter().any(is_value) => {
+                Some((Ok(result.clone()), past))
+            }
+            Outcome::Raised(error) if !operands.iter().any(is_value) => {
+                Some((Err(error.clone_ref(py)), past))
+            }
             Outcome::Result(..) | Outcome::Raised(_) | Outcome::Asked(..) => None,
         }
     }
@@ -218,6 +262,46 @@ impl Operation {
 }
 
 impl Seen {
+    /// How a result differs that is not this.
+    pub fn renewed(&self, result: &Object<'_>) -> Renewed {
+        if self.is_by_value() {
+            return Renewed::Value;
+        }
+        let (py, class) = (result.py(), result.get_type());
+        let is_namesake = |known: &Object<'_>| {
+            let same = |name: &str| match (known.getattr(name), class.getattr(name)) {
+                (Ok(a), Ok(b)) => a.eq(b).unwrap_or(false),
+                _ => false,
+            };
+            !known.is(&class) && same("__qualname__") && same("__module__")
+        };
+        let known = match self {
+            Self::Type(class) | Self::Sequence(class, _) | Self::Mapping(class, _) => {
+                Some(class.bind(py).clone())
+            }
+            Self::Key(key) => key.class(py),
+            Self::Array(..) | Self::Expr(_) | Self::Method(..) | Self::Function(..) | Self::Anything => None,
+        };
+        let is_new_class =
+            result.is_instance_of::<PyType>() || known.is_some_and(|known| is_namesake(&known));
+        if is_new_class { Renewed::Class } else { Renewed::Object }
+    }
+
+    /// Whether a part of it is compared by its class alone: it is another object each time.
+    fn is_moving(&self) -> bool {
+        match self {
+            Self::Type(_) => true,
+            Self::Sequence(_, items) => items.iter().any(Self::is_moving),
+            Self::Mapping(_, pairs) => pairs.iter().any(|(_, seen)| seen.is_moving()),
+            Self::Key(_)
+            | Self::Array(..)
+            | Self::Expr(_)
+            | Self::Method(..)
+            | Self::Function(..)
+            | Self::Anything => false,
+        }
+    }
+
     /// Whether what matches one matches the other.
     pub fn is_same(&self, other: &Self, py: Python<'_>) -> bool {
         let all =

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use super::Kernel;
 use crate::errors;
+use crate::evaluation::ChangedMember;
 use crate::launch::{Misfit, Specialisation};
 
 /// Longer texts of values are not shown.
@@ -14,6 +15,21 @@ const MAX_SHOWN: usize = 60;
 const MAX_READINGS: usize = 3;
 
 impl Kernel {
+    /// A member is not any more what the kernel was compiled for, whatever it was read for.
+    #[cold]
+    pub(super) fn changed_member(&self, py: Python<'_>, changed: &ChangedMember<'_>) -> PyErr {
+        let text = format!(
+            "Member `{}` changed while the kernel was compiled for it: it is now {}",
+            changed.path,
+            shown(&changed.now)
+        );
+        let mark = format!("the kernel `{}`", self.signature.name);
+        let diagnostic = Diagnostic::new(Code::ArgumentType, text).at(self.signature.span).marked(mark).help(
+            "a Python function that a kernel calls must not change what the kernel reads: call it before the launch",
+        );
+        errors::from_diagnostic(py, diagnostic, self.runtime.get().sources().map())
+    }
+
     /// Names what is another thing each time that it is read, and the parameter that leads there.
     #[cold]
     pub(super) fn misfit<'py>(

@@ -1,5 +1,6 @@
 //! Code for arguments that have none yet: lowered, compiled or found, and kept by the kernel.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -7,17 +8,19 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use octants::Mode;
+use octants::diag::{Code, Diagnostic};
 use octants::forked::UnderWay;
-use octants::front::{LowerOptions, lower_kernel};
+use octants::front::{Dependency, LowerOptions, Lowered, Origin, Step, lower_kernel};
 use pyo3::prelude::*;
 
 use super::{Kernel, TapeChecks, What};
 use crate::arguments::Binder;
-use crate::evaluation::LaunchEvaluations;
+use crate::evaluation::{ChangedMember, Evaluations, LaunchEvaluations};
 use crate::host::{Globals, PyHost};
 use crate::interrupt::SignalScope;
-use crate::launch::{DerivativeKind, Fit, LaunchArguments, Specialisation, companions};
+use crate::launch::{DerivativeKind, Fit, LaunchArguments, Specialisation, companions, input_number};
 use crate::runtime::ActiveSession;
+use crate::template::TemplateKey;
 use crate::under_way::Outside;
 use crate::{disk_cache, errors, interrupt, stack, tensor};
 
@@ -46,7 +49,9 @@ impl Kernel {
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
-        let evaluated = Rc::new(RefCell::new(std::mem::take(evaluated)));
+        let is_full = evaluated.is_full;
+        let launch_evaluated = evaluated;
+        let evaluated = Rc::new(RefCell::new(std::mem::take(launch_evaluated)));
         let given = self.known_globals(py, current.epoch, what, arguments)?;
         let seen = RefCell::new(None);
         let lower = |options: &LowerOptions| {
@@ -61,13 +66,27 @@ impl Kernel {
                 Err(_) if !varying.is_empty() => lower(&[]),
                 lowered => lowered,
             };
-            lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))
+            let mut lowered =
+                lowered.map_err(|diagnostics| errors::from_diagnostics(py, &diagnostics, sources.map()))?;
+            let Lowered { dependencies, evaluations, .. } = &mut lowered;
+            find_operands(dependencies, evaluations);
+            evaluated.borrow_mut().changed = evaluations.as_ref().and_then(|_| changed_member(dependencies));
+            Ok::<_, PyErr>(lowered)
         };
         let mut lowered = lower(&options)?;
+        launch_evaluated.changed = evaluated.borrow_mut().changed.take();
         let lowering = started.elapsed();
         // Fields that the kernel does not use must be placed, too: their layout is finished now.
         if let Some(root) = self.runtime.get().root(py) {
             root.call_method0(py, "_require_places")?;
+        }
+        if is_full && !lowered.warnings.iter().any(|warning| warning.code == Code::EvaluatedAnew) {
+            let text = format!(
+                "what Python evaluates for `{}` keeps being something else: the kernel is compiled at each launch",
+                self.signature.name
+            );
+            let warning = Diagnostic::new(Code::EvaluatedAnew, text).at(self.signature.span);
+            lowered.warnings.push(warning.help("pass what changes as an argument"));
         }
         // The user was told when the kernel itself was compiled.
         if !matches!(what, What::Derivative(_)) {
@@ -236,4 +255,37 @@ impl Kernel {
         list.insert(0, Arc::clone(&made));
         made
     }
+}
+
+/// What evaluations start from is found as an input where it is one.
+fn find_operands(
+    dependencies: &[Dependency<Bound<'_, PyAny>>],
+    evaluations: &mut Option<Arc<dyn Any + Send + Sync>>,
+) {
+    // Nobody else has it yet.
+    let evaluations =
+        evaluations.as_mut().and_then(Arc::get_mut).and_then(<dyn Any + Send + Sync>::downcast_mut);
+    let Some(evaluations): Option<&mut Evaluations> = evaluations else { return };
+    evaluations.find_in(|object| {
+        let is_it = |one: &Dependency<Bound<'_, PyAny>>| {
+            one.object.is(object) && matches!(one.origin, Origin::Argument(_) | Origin::Member { .. })
+        };
+        dependencies.iter().position(is_it).and_then(|at| input_number(dependencies, at))
+    });
+}
+
+/// A member that is not what lowering found: what Python evaluated since has changed it.
+fn changed_member<'py>(dependencies: &[Dependency<Bound<'py, PyAny>>]) -> Option<ChangedMember<'py>> {
+    dependencies.iter().find_map(|one| {
+        let Origin::Member { of, step } = &one.origin else { return None };
+        let parent = &dependencies[*of].object;
+        let now = match step {
+            Step::Attribute(name) => parent.getattr(name.as_str()),
+            Step::Item(key) => parent.get_item(key),
+        };
+        let now = tensor::into_unwrapped(now.ok()?);
+        let is_same =
+            now.is(&one.object) || TemplateKey::of(&one.object).is_ok_and(|known| known.matches(&now));
+        (!is_same).then(|| ChangedMember { path: one.path.clone(), now })
+    })
 }

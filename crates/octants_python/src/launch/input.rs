@@ -4,6 +4,7 @@ use octants::front::{Dependency, Origin, Role, Step};
 use octants::ir::{ArrayType, Data, Scalar};
 use octants::{CompiledKernel, FieldLeaf};
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
@@ -183,6 +184,45 @@ impl Input {
     /// Whether it holds the derivatives of another.
     pub fn is_companion(&self) -> bool {
         matches!(self.path, Path::Companion(_))
+    }
+
+    /// The number of the input that it is read from.
+    pub fn parent(&self) -> Option<usize> {
+        match &self.path {
+            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+                Some(*of)
+            }
+            Path::Argument | Path::Held(_) | Path::Companion(_) => None,
+        }
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.path {
+            Path::Item(_, key) => visit.call(key)?,
+            Path::Held(key) => key.visit(visit)?,
+            Path::Argument
+            | Path::Attribute(..)
+            | Path::Stored(..)
+            | Path::Method(..)
+            | Path::Companion(_) => {}
+        }
+        match &self.check {
+            Check::Constant(key) => key.visit(visit),
+            Check::Keys(class, keys) => {
+                visit.call(class)?;
+                keys.iter().try_for_each(|key| key.visit(visit))
+            }
+            Check::Type(class) | Check::Container(class, _) | Check::Tensor(class, _) => visit.call(class),
+            Check::Present
+            | Check::Anything
+            | Check::Same(_)
+            | Check::Number { .. }
+            | Check::Values(..)
+            | Check::Array(_)
+            | Check::View(..)
+            | Check::Field(_) => Ok(()),
+        }
     }
 
     pub fn is_argument(&self) -> bool {

@@ -25,5 +25,5 @@ pub use derivative::{
 };
 pub use misfit::Misfit;
 pub use replay::{KeptArguments, Rebound};
-pub use specialisation::{Fit, Objects, Specialisation};
+pub use specialisation::{Fit, Objects, Specialisation, input_number};
 pub use writer::LaunchArguments;

@@ -55,6 +55,8 @@ pub struct Specialisation {
     pub globals: Option<Arc<Globals>>,
     /// What Python evaluated for the code, and evaluates again at each launch.
     evaluations: Option<Arc<dyn Any + Send + Sync>>,
+    /// Whether code of the user's may run then.
+    runs_code: bool,
     /// Parameters whose writes change nothing for derivatives: what finds cells that stay.
     unobserved: Vec<usize>,
     /// Parameters that a derivative reads only to leave out what is not there.
@@ -123,6 +125,10 @@ impl Specialisation {
         let unobserved = structure.map(|field| field.param).collect();
         let guards = fields.iter().filter(|field| field.view.is_some_and(|view| view.is_guard));
         let guards = guards.map(|field| field.param).collect();
+        let runs_code = evaluations
+            .as_ref()
+            .and_then(|evaluations| evaluations.downcast_ref())
+            .is_some_and(Evaluations::runs_code);
         Ok(Self {
             epoch,
             compiled,
@@ -141,6 +147,7 @@ impl Specialisation {
             footprint: OnceLock::new(),
             globals: None,
             evaluations: evaluations.clone(),
+            runs_code,
             unobserved,
             guards,
         })
@@ -230,11 +237,12 @@ impl Specialisation {
         &self.inputs
     }
 
-    /// What evaluations keep alive, for Python's collector. What others share is theirs, too: it is not visited.
+    /// What inputs and evaluations keep alive, for Python's collector. What others share is theirs, too: it is not visited.
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Some(globals) = self.globals.as_ref().filter(|globals| Arc::strong_count(globals) == 1) {
             globals.visit(visit)?;
         }
+        self.inputs.iter().try_for_each(|input| input.visit(visit))?;
         match (&self.evaluations, self.evaluations()) {
             (Some(shared), Some(evaluations)) if Arc::strong_count(shared) == 1 => evaluations.visit(visit),
             _ => Ok(()),
@@ -261,15 +269,20 @@ impl Specialisation {
         let Some(recalled) = self.bind_values(py, arguments, read, &mut writer)? else {
             return Ok(Fit::Differs);
         };
-        if again
-            && let Some(evaluations) = self.evaluations()
-            && !evaluations.hold(py, evaluated)?
-        {
-            // What ran may have changed members: then it is of no use to other code.
-            if !evaluated.is_empty() && !self.are_values_same(py, arguments, writer.block())? {
+        if again && let Some(evaluations) = self.evaluations() {
+            let find = |number| self.input(py, arguments, read, number);
+            let holds = evaluations.hold(py, evaluated, &find)?;
+            // What ran may have changed members: then nobody knows which of their values the kernel is for, but who runs it again in the order of its text.
+            let has_members = self.inputs.len() > arguments.len();
+            if (!holds || has_members && self.runs_code)
+                && !self.are_values_same(py, arguments, writer.block())?
+            {
                 evaluated.clear();
+                return Ok(Fit::Evaluates);
             }
-            return Ok(Fit::Evaluates);
+            if !holds {
+                return Ok(Fit::Evaluates);
+            }
         }
         let bound_again = match &recalled {
             Some(Recalled::Block(bound_again)) => Some(&**bound_again),
@@ -340,6 +353,29 @@ impl Specialisation {
         Ok(Some(recalled))
     }
 
+    /// An argument or a member of this launch. None if it is not there any more.
+    fn input<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        read: &Members<'py>,
+        number: usize,
+    ) -> Option<Bound<'py, PyAny>> {
+        if let Some(argument) = arguments.get(number) {
+            return Some((**argument).clone());
+        }
+        if let Some(Some(member)) = read.get(number - arguments.len()) {
+            return Some(member.clone());
+        }
+        // The block was kept, and nothing was read.
+        let input = self.inputs.get(number)?;
+        let parent = match input.parent() {
+            Some(parent) => self.input(py, arguments, read, parent)?,
+            None => py.None().into_bound(py),
+        };
+        input.read(py, |_| parent.as_borrowed(), &mut InstanceDict::default()).ok()?
+    }
+
     /// Whether arguments and members still put into the block what they did.
     #[cold]
     fn are_values_same<'py>(
@@ -380,7 +416,7 @@ impl Specialisation {
 }
 
 /// The number of the input that a dependency is, if it is one.
-fn input_number(dependencies: &[Dependency<Bound<'_, PyAny>>], dependency: usize) -> Option<usize> {
+pub fn input_number(dependencies: &[Dependency<Bound<'_, PyAny>>], dependency: usize) -> Option<usize> {
     let is_input = |one: &Dependency<_>| !matches!(one.origin, Origin::Captured);
     let before = dependencies[..dependency].iter().filter(|one| is_input(one)).count();
     is_input(&dependencies[dependency]).then_some(before)

@@ -1,5 +1,6 @@
-//! When two keys stand for the same.
+//! When two keys stand for the same, and what a key keeps alive.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefMethods;
 
@@ -7,6 +8,64 @@ use super::TemplateKey;
 use super::values::same_value;
 
 impl TemplateKey {
+    /// The class of what matches, if that is known.
+    pub fn class<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Self::Value(object) | Self::Kept(object) => Some(object.bind(py).get_type().into_any()),
+            Self::Weak(object, class) => match class {
+                Some(class) => class.bind(py).upgrade(),
+                None => object.bind(py).upgrade().map(|object| object.get_type().into_any()),
+            },
+            Self::Dict(class, _)
+            | Self::Items(class, _)
+            | Self::Number(class, _)
+            | Self::Own(class, _)
+            | Self::Struct(class, _)
+            | Self::Bound(class, _)
+            | Self::Derived(class, _) => Some(class.bind(py).clone().into_any()),
+            Self::Tuple(_) | Self::List(_) | Self::Again(_) => None,
+        }
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let all = |keys: &[Self]| keys.iter().try_for_each(|key| key.visit(visit));
+        match self {
+            Self::Value(object) | Self::Kept(object) => visit.call(object),
+            Self::Tuple(keys) | Self::List(keys) => all(keys),
+            Self::Items(class, keys) => {
+                visit.call(class)?;
+                all(keys)
+            }
+            Self::Dict(class, pairs) => {
+                visit.call(class)?;
+                pairs.iter().try_for_each(|(key, value)| {
+                    key.visit(visit)?;
+                    value.visit(visit)
+                })
+            }
+            Self::Number(class, key) | Self::Own(class, key) => {
+                visit.call(class)?;
+                key.visit(visit)
+            }
+            Self::Struct(class, members) => {
+                visit.call(class)?;
+                members.iter().try_for_each(|(_, key)| key.visit(visit))
+            }
+            Self::Bound(class, parts) => {
+                visit.call(class)?;
+                parts.0.visit(visit)?;
+                parts.1.visit(visit)
+            }
+            Self::Derived(class, parts) => {
+                visit.call(class)?;
+                parts.0.iter().chain([&parts.1]).chain(&parts.2).try_for_each(|key| key.visit(visit))
+            }
+            // The weak references themselves refer to nothing that could lead here.
+            Self::Weak(..) | Self::Again(_) => Ok(()),
+        }
+    }
+
     /// Whether what matches one of two keys matches the other.
     pub fn is_same(&self, other: &Self, py: Python<'_>) -> bool {
         let all =

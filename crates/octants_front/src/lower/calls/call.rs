@@ -5,7 +5,7 @@ use octants_ir::{Const, Scalar};
 
 use crate::ast::{Expr, ExprKind, Keyword, Name};
 use crate::formula::NumberKind;
-use crate::host::{Host, HostException, HostOnly, Meaning, UnaryOp};
+use crate::host::{Host, HostException, HostOnly, Meaning, Renewal, UnaryOp};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
@@ -206,6 +206,26 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(Argument { name, term, span: expr.span, is_literal: is_number_literal(expr) })
     }
 
+    /// Tells of a call for whose results the kernel is compiled again and again.
+    fn warn_of_renewal(&mut self, callee_span: Span, span: Span) {
+        let Some(renewal) = self.host.renewal() else { return };
+        let name = self.text(callee_span);
+        let (message, help) = match renewal {
+            Renewal::Class => (
+                format!(
+                    "`{name}` gives something of a new class at each call: the kernel is compiled at each launch"
+                ),
+                "make the class once, outside of the function",
+            ),
+            Renewal::Often => (
+                format!("`{name}` keeps giving something else: the kernel is compiled at each launch"),
+                "pass the value as an argument",
+            ),
+        };
+        let warning = self.diagnostic(Code::EvaluatedAnew, span, message).help(help);
+        self.warn(warning);
+    }
+
     /// A plain Python callable: runs now.
     fn host_call(
         &mut self,
@@ -239,7 +259,10 @@ impl<H: Host> Lowerer<'_, H> {
         let (positional, named) = self.host_arguments(callee, &arguments, span)?;
         let host = self.host;
         match host.call(callee, &positional, &named, self) {
-            Ok(object) => Ok(self.captured(object)),
+            Ok(object) => {
+                self.warn_of_renewal(callee_span, span);
+                Ok(self.captured(object))
+            }
             Err(exception) => {
                 let given = arguments.iter().find(|argument| match &argument.term {
                     Term::Object(object) => matches!(host.meaning(object), Meaning::Field),
