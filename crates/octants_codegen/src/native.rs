@@ -52,10 +52,11 @@ const SYSTEM_LIBRARY: VectorLibrary = VectorLibrary(|VectorFunction { name, argu
 });
 
 fn compile_options(options: NativeOptions) -> CompileOptions {
-    let vector_bits = Target::host().vector_bits();
+    let host = Target::host();
+    let (vector_bits, fused) = (host.vector_bits(), host.fuses());
     let vector_library = if options.optimise { SYSTEM_LIBRARY } else { VectorLibrary::EMPTY };
     let exclusive = options.exclusive;
-    let cpu = CpuOptions { vector_bits, exclusive, vector_library, ..CpuOptions::default() };
+    let cpu = CpuOptions { vector_bits, exclusive, fused, vector_library, ..CpuOptions::default() };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     CompileOptions {
         emit: EmitOptions { noalias: options.noalias, ..EmitOptions::for_cpu(cpu) },

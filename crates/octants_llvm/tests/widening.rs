@@ -174,6 +174,37 @@ fn functions_are_calls_on_whole_registers_where_a_library_has_them() {
 }
 
 #[test]
+fn functions_that_are_arithmetic_run_as_several_vectors_without_a_call() {
+    let library = VectorLibrary(|f| Some(format!("{}_{}", f.name, f.bits)));
+    let task = |fused: bool, scalar: &str, function: &str| {
+        let options =
+            CpuOptions { vector_bits: 512, vector_library: library, fused, ..CpuOptions::default() };
+        let compute = match scalar {
+            "f32" => format!("%t: f32 = {function} %a"),
+            _ => format!("%wide: f64 = cast %a\n %value: f64 = {function} %wide\n %t: f32 = cast %value"),
+        };
+        let text = format!("%a: f32 = load %x[%i]\n {compute}\n store %x[%i], %t");
+        task_for(options, "", &text)
+    };
+    for function in ["exp", "tanh", "erf", "asin", "acos"] {
+        for (scalar, bits, lanes) in [("f32", 32, 32), ("f64", 64, 16)] {
+            let written_out = task(false, scalar, function);
+            assert_eq!((written_out.lanes, written_out.straight), (lanes, true), "{function} of {scalar}");
+            assert!(!written_out.text.contains(&format!("@{function}_{bits}(")), "{}", written_out.text);
+        }
+    }
+    // The library computes large angles, in a branch, and all where a product and a sum are not one instruction.
+    for (function, partner) in [("sin", "cos"), ("cos", "sin"), ("tan", "sin")] {
+        let angles = task(true, "f32", function);
+        assert!(angles.text.contains("@llvm.fma.v32f32") && !angles.text.contains(&format!("@{partner}_32")));
+        assert!(
+            angles.text.contains(&format!("@{function}_32(<16 x float>")) && angles.text.contains("!prof")
+        );
+        assert!(!task(false, "f32", function).text.contains("llvm.fma"));
+    }
+}
+
+#[test]
 fn a_body_of_functions_is_straight_code_where_a_library_has_them_all() {
     let known = VectorLibrary(|f| {
         let has = matches!(f.name, "sin" | "pow") && f.lanes * f.bits == 512;

@@ -78,6 +78,15 @@ impl Target {
         }
     }
 
+    /// Whether a product and a sum are one instruction on a CPU.
+    pub fn fuses(&self) -> bool {
+        match self.processor() {
+            Processor::X86 => self.features.split(',').any(|one| one == "+fma"),
+            Processor::OtherCpu => self.triple.starts_with("aarch64"),
+            Processor::Gpu => false,
+        }
+    }
+
     /// The data layout that LLVM uses for this target; an error if LLVM does not know the target.
     pub fn data_layout(&self) -> Result<String, String> {
         Ok(TargetMachine::new(self, OptLevel::None)?.data_layout())

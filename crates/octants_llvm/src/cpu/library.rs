@@ -3,7 +3,7 @@
 
 use octants_ir::Scalar;
 
-use super::VectorLibrary;
+use super::CpuOptions;
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Typed, Val};
@@ -30,13 +30,24 @@ pub(super) fn c_name(function: LibraryFunction) -> Option<&'static str> {
 impl Emitter<'_> {
     pub(super) fn library_function(
         &mut self,
-        library: VectorLibrary,
+        options: CpuOptions,
         function: LibraryFunction,
         operands: &[Val],
     ) -> Val {
-        if let Some(result) = self.written_out(function, operands) {
-            return result;
+        match self.written_out(options, function, operands) {
+            Some(result) => result,
+            None => self.from_library(options, function, operands),
         }
+    }
+
+    /// Of a library, whether or not there is another form.
+    pub(super) fn from_library(
+        &mut self,
+        options: CpuOptions,
+        function: LibraryFunction,
+        operands: &[Val],
+    ) -> Val {
+        let library = options.vector_library;
         let vectors = c_name(function).and_then(|name| self.vector_function(library, name, operands));
         if let Some(result) = vectors {
             return result;

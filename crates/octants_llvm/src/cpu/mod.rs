@@ -38,13 +38,21 @@ pub struct CpuOptions {
     pub force_lanes: Option<u32>,
     /// The kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.
     pub exclusive: bool,
+    /// A product and a sum are one instruction, which rounds once.
+    pub fused: bool,
     /// The functions of reals that there are for vectors.
     pub vector_library: VectorLibrary,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        Self { vector_bits: 256, force_lanes: None, exclusive: false, vector_library: VectorLibrary::EMPTY }
+        Self {
+            vector_bits: 256,
+            force_lanes: None,
+            exclusive: false,
+            fused: false,
+            vector_library: VectorLibrary::EMPTY,
+        }
     }
 }
 
@@ -101,7 +109,7 @@ impl Shape for CpuOptions {
     }
 
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val {
-        e.library_function(self.vector_library, function, operands)
+        e.library_function(*self, function, operands)
     }
 
     fn frame_address(&self, e: &mut Emitter<'_>) -> Val {

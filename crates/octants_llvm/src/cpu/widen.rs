@@ -12,6 +12,7 @@ use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spacing, Type, Value};
 
 use super::library::c_name;
+use super::written_out::is_written_out;
 use super::{CpuOptions, VectorFunction};
 use crate::lanes::hoist::hoisted_loads;
 use crate::lanes::uniform::varying_values;
@@ -331,7 +332,7 @@ impl<'k> BodySummary<'k> {
         }
         let most = match (reduces, self.sum(|t| t.lane_accesses) < FEW_ACCESSES) {
             // No vector register keeps its value over a call.
-            _ if !self.functions.is_empty() => 1,
+            _ if self.functions.iter().any(|&called| !self.is_arithmetic(called, options)) => 1,
             (true, _) => MAX_VECTORS,
             (false, true) => 2,
             (false, false) => 1,
@@ -359,7 +360,15 @@ impl<'k> BodySummary<'k> {
         let lanes = options.vector_bits / self.bits.max(bits);
         self.kernel.options.fast_math
             && matches!(scalar, Scalar::F32 | Scalar::F64)
-            && find(VectorFunction { name, arguments, bits, lanes }).is_some()
+            && (self.is_arithmetic(called, options)
+                || find(VectorFunction { name, arguments, bits, lanes }).is_some())
+    }
+
+    /// Whether a function is written out, and nothing is called.
+    fn is_arithmetic(&self, called: CalledFunction, options: CpuOptions) -> bool {
+        let CalledFunction { function, scalar, .. } = called;
+        let (Some(function), Some(scalar)) = (function, scalar) else { return false };
+        self.kernel.options.fast_math && is_written_out(options, function, scalar)
     }
 
     fn lanes_of_vectors(&self, options: CpuOptions, most: u32) -> Option<u32> {

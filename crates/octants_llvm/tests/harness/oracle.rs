@@ -121,6 +121,7 @@ pub fn check(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance) {
                 force_lanes,
                 vector_bits,
                 exclusive,
+                fused: true,
                 vector_library: VectorLibrary(|f| host_vector_function(f.name, f.arguments, f.bits, f.lanes)),
             });
             let program = Program::new(kernel.clone(), &options, opt);
