@@ -100,8 +100,21 @@ fn reals(op: BinaryOp, a: f64, b: f64) -> Option<f64> {
         BinaryOp::Sub => Some(a - b),
         BinaryOp::Mul => Some(a * b),
         BinaryOp::Div if b != 0.0 => Some(a / b),
+        BinaryOp::Mod if b != 0.0 && a.is_finite() && b.is_finite() => Some(modulo(a, b)),
         BinaryOp::Pow if a > 0.0 => Some(a.powf(b)).filter(|result| result.is_finite()),
         _ => None,
+    }
+}
+
+/// `a % b` as Python computes it, but for a zero, which is never negative in a kernel.
+fn modulo(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest == 0.0 {
+        0.0
+    } else if (rest < 0.0) == (b < 0.0) {
+        rest
+    } else {
+        rest + b
     }
 }
 
@@ -114,10 +127,24 @@ pub fn absolute(a: Number) -> Option<Number> {
     }
 }
 
-/// The smaller or the greater of two numbers, the first where neither is; an integer beside a real is a real.
+/// The smaller or the greater of two numbers, as kernels choose it: a NaN loses, and −0.0 is less than 0.0. An integer beside a real is a real.
 pub fn extremum(is_max: bool, a: Number, b: Number) -> Number {
-    let op = if is_max { CompareOp::Gt } else { CompareOp::Lt };
-    let (winner, loser) = if compare(op, b, a) == Some(true) { (b, a) } else { (a, b) };
+    let is_second = match (a.int(), b.int()) {
+        (Some(a), Some(b)) => {
+            if is_max {
+                b > a
+            } else {
+                b < a
+            }
+        }
+        _ => {
+            // Rounding a long integer keeps the order, and makes it the real that it would be.
+            let (a, b) = (a.real(), b.real());
+            let precedes = if is_max { b > a } else { b < a };
+            a.is_nan() || precedes || (a == b && b.is_sign_positive() == is_max)
+        }
+    };
+    let (winner, loser) = if is_second { (b, a) } else { (a, b) };
     match (winner, loser) {
         (Number::Bool(_) | Number::Int(_), Number::Float(_)) => Number::Float(winner.real()),
         (Number::Bool(value), Number::Int(_)) => Number::Int(value.into()),
@@ -183,5 +210,32 @@ mod tests {
         assert_eq!(ints(BinaryOp::FloorDiv, 1, 0), None);
         assert_eq!(ints(BinaryOp::Shl, 1, 127), None);
         assert_eq!(ints(BinaryOp::Pow, 2, -1), None);
+    }
+
+    #[test]
+    fn a_remainder_has_the_sign_of_the_divisor_unless_it_is_zero() {
+        let rest = |a: f64, b: f64| reals(BinaryOp::Mod, a, b);
+        assert_eq!((rest(-2.5, 2.0), rest(2.5, -2.0), rest(5.0, 3.0)), (Some(1.5), Some(-1.5), Some(2.0)));
+        for (a, b) in [(0.0, -2.5), (-0.0, 2.5), (-5.0, -2.5), (-5.0, 2.5)] {
+            assert_eq!(rest(a, b).map(f64::to_bits), Some(0));
+        }
+        assert_eq!((rest(1.0, 0.0), rest(f64::INFINITY, 2.0)), (None, None));
+    }
+
+    #[test]
+    fn the_least_and_the_greatest_are_those_of_kernels() {
+        let (zero, nan, long) = (Number::Float(-0.0), Number::Float(f64::NAN), Number::Int(1 << 60));
+        let bits = |number: Number| number.real().to_bits();
+        for (a, b) in [(zero, Number::Int(0)), (Number::Float(0.0), zero), (zero, Number::Bool(false))] {
+            assert_eq!(bits(extremum(false, a, b)), (-0.0_f64).to_bits());
+            assert_eq!(bits(extremum(true, a, b)), 0);
+        }
+        for is_max in [false, true] {
+            assert_eq!(extremum(is_max, nan, Number::Int(3)), Number::Float(3.0));
+            assert_eq!(extremum(is_max, Number::Float(3.0), nan), Number::Float(3.0));
+        }
+        // Integers that are no reals are compared, too.
+        assert_eq!(extremum(false, long, Number::Float(1.5)), Number::Float(1.5));
+        assert_eq!(extremum(true, Number::Float(1.5), long), Number::Float((1_i64 << 60) as f64));
     }
 }

@@ -71,8 +71,30 @@ fn real(op: ArithOp, a: Const, b: Const) -> Const {
             round(x - round(whole * y).as_f64())
         }
         ArithOp::RawMod => round(x % y),
-        ArithOp::Min => round(x.min(y)),
-        ArithOp::Max => round(x.max(y)),
+        ArithOp::Min | ArithOp::Max if x.is_nan() || y.is_nan() => {
+            if x.is_nan() {
+                b
+            } else {
+                a
+            }
+        }
+        // The bits of equal numbers differ in the sign of a zero alone.
+        ArithOp::Min if x == y => Const::from_bits(ty, a.bits() | b.bits()),
+        ArithOp::Max if x == y => Const::from_bits(ty, a.bits() & b.bits()),
+        ArithOp::Min => {
+            if x < y {
+                a
+            } else {
+                b
+            }
+        }
+        ArithOp::Max => {
+            if x > y {
+                a
+            } else {
+                b
+            }
+        }
         ArithOp::Neg | ArithOp::Abs => unary(op, a),
     }
 }

@@ -217,7 +217,7 @@ pub(crate) trait Shape {
         false
     }
 
-    /// Whether the lesser and the greater of two reals, of which a NaN loses, are one instruction.
+    /// Whether the lesser and the greater of two reals, of which a NaN loses and −0.0 is less than 0.0, are one instruction.
     fn has_min_max(&self) -> bool;
 
     /// Whether the kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.

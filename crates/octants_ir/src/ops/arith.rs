@@ -13,8 +13,8 @@ family! {
         Mod "mod" Numeric diff "`a - floor_div(a, b) * b`: has the sign of `b`. An integer modulo zero gives 0.";
         RawDiv "raw_div" Numeric diff "Quotient as in C: integers truncate toward zero, by zero give 0; reals divide.";
         RawMod "raw_mod" Numeric diff "Remainder as in C: has the sign of `a`; an integer by zero gives 0; reals as `fmod`.";
-        Min "min" Any diff "The lesser; a NaN loses against a number.";
-        Max "max" Any diff "The greater; a NaN loses against a number.";
+        Min "min" Any diff "The lesser; a NaN loses against a number, and −0.0 is less than 0.0.";
+        Max "max" Any diff "The greater; a NaN loses against a number, and 0.0 is greater than −0.0.";
         Neg "neg" Numeric diff "`0 - a` on integers (wraps); sign flipped on reals.";
         Abs "abs" Any diff "Magnitude; the least signed integer wraps to itself.";
     }

@@ -8,6 +8,32 @@ use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::Val;
 
+/// How the lesser or the greater of two reals is found.
+struct Extreme {
+    intrinsic: &'static str,
+    precedes: &'static str,
+    precedes_or_equals: &'static str,
+    /// What makes the sign of the zero that it is of those of two zeros.
+    signs: &'static str,
+    negative_zero_loses: bool,
+}
+
+const LEAST: Extreme = Extreme {
+    intrinsic: "llvm.minnum",
+    precedes: "olt",
+    precedes_or_equals: "ole",
+    signs: "or",
+    negative_zero_loses: false,
+};
+
+const GREATEST: Extreme = Extreme {
+    intrinsic: "llvm.maxnum",
+    precedes: "ogt",
+    precedes_or_equals: "oge",
+    signs: "and",
+    negative_zero_loses: true,
+};
+
 impl Emitter<'_> {
     /// Two operands, or the same one twice for `neg` and `abs`.
     pub(crate) fn arith(&mut self, op: ArithOp, a: Val, b: Val) -> Val {
@@ -37,8 +63,8 @@ impl Emitter<'_> {
                 self.real_binary("fsub", a, multiple)
             }
             ArithOp::RawMod => self.library(LibraryFunction::Remainder, &[a, b]),
-            ArithOp::Min => self.real_extreme("llvm.minnum", "olt", a, b),
-            ArithOp::Max => self.real_extreme("llvm.maxnum", "ogt", a, b),
+            ArithOp::Min => self.real_extreme(&LEAST, a, b),
+            ArithOp::Max => self.real_extreme(&GREATEST, a, b),
             ArithOp::Neg => {
                 let flags = self.flags("fneg");
                 self.f.value(a.ty(), format_args!("fneg {flags}{} {a}", a.ty()))
@@ -47,14 +73,38 @@ impl Emitter<'_> {
         }
     }
 
-    /// A NaN loses. With fast math the second operand loses if it is one, and a comparison is one instruction with the selection; what
-    /// is accumulated is the first.
-    fn real_extreme(&mut self, intrinsic: &str, predicate: &str, a: Val, b: Val) -> Val {
-        if !self.kernel.options.rewrites_reals() || self.shape.has_min_max() {
-            return self.intrinsic(intrinsic, &[a, b], "");
+    /// A NaN loses, and −0.0 is less than 0.0. With fast math the second operand loses if it is a NaN, and a comparison is one instruction with the
+    /// selection; what is accumulated is the first.
+    fn real_extreme(&mut self, extreme: &Extreme, a: Val, b: Val) -> Val {
+        if self.kernel.options.rewrites_reals() && !self.shape.has_min_max() {
+            let second = self.compare(extreme.precedes, b, a);
+            return self.select(second, b, a);
         }
-        let second = self.compare(predicate, b, a);
-        self.select(second, b, a)
+        // An instruction compares signs of zeros, and with fast math nobody does.
+        if self.is_fast() || self.shape.has_min_max() {
+            return self.intrinsic(extreme.intrinsic, &[a, b], "");
+        }
+        match (a.as_const(), b.as_const()) {
+            (None, Some(c)) if !c.as_f64().is_nan() => self.extreme_beside(extreme, a, b, c),
+            (Some(c), None) if !c.as_f64().is_nan() => self.extreme_beside(extreme, b, a, c),
+            _ => {
+                // The intrinsic gives either of two zeros. Equal numbers differ in the sign of a zero alone.
+                let chosen = self.intrinsic(extreme.intrinsic, &[a, b], "");
+                let equal = self.compare("oeq", a, b);
+                let (x, y) = (self.bits(a), self.bits(b));
+                let bits = self.binary(extreme.signs, x, y);
+                let either = self.bit_cast(bits, a.ty);
+                self.select(equal, either, chosen)
+            }
+        }
+    }
+
+    /// Beside a constant that is no NaN it is one comparison: where a zero equals the constant, the constant's sign says which one it is.
+    fn extreme_beside(&mut self, extreme: &Extreme, a: Val, constant: Val, value: Const) -> Val {
+        let loses = value.is_zero() && value.as_f64().is_sign_negative() == extreme.negative_zero_loses;
+        let predicate = if loses { extreme.precedes_or_equals } else { extreme.precedes };
+        let first = self.compare(predicate, a, constant);
+        self.select(first, a, constant)
     }
 
     /// One bit: a sum is an exclusive or, a product an and.

@@ -70,8 +70,10 @@ fn arith_real(op: ArithOp, a: Const, b: Const) -> Option<Const> {
         ArithOp::Sub => real(ty, x - y),
         ArithOp::Mul => real(ty, x * y),
         ArithOp::Div | ArithOp::RawDiv => real(ty, x / y),
-        // Of zeros with two signs, and of numbers with a NaN, the op chooses.
-        ArithOp::Min | ArithOp::Max if x.is_nan() || y.is_nan() || x == y => None,
+        ArithOp::Min | ArithOp::Max if x.is_nan() || y.is_nan() => None,
+        // The bits of equal numbers differ in the sign of a zero alone.
+        ArithOp::Min if x == y => Some(Const::from_bits(ty, a.bits() | b.bits())),
+        ArithOp::Max if x == y => Some(Const::from_bits(ty, a.bits() & b.bits())),
         ArithOp::Min => Some(if x < y { a } else { b }),
         ArithOp::Max => Some(if x > y { a } else { b }),
         ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawMod | ArithOp::Neg | ArithOp::Abs => None,

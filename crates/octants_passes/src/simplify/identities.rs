@@ -94,7 +94,7 @@ impl Round<'_> {
             return Some(a);
         }
         let constant = self.as_const(b);
-        // Of two zeros, or of NaNs, which one a real `min` or `max` gives may depend on the order.
+        // Of NaNs, and with fast math of two zeros, which one a real `min` or `max` gives may depend on the order.
         let commutes = matches!(op, Add | Mul) || (matches!(op, Min | Max) && !site.ty.is_real());
         if constant.is_none() && self.as_const(a).is_some() && commutes {
             return self.replace_with(site, OpKind::Arith(op), &[b, a]);
