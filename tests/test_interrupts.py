@@ -287,6 +287,16 @@ def test_ctrl_c_ends_any_loop_once(loop, tmp_path):
     assert float(done.stdout) < LIMIT
 
 
+@pytest.mark.parametrize("loop", ["a serial loop", "a parallel loop"])
+@pytest.mark.parametrize("device", ["reference", "remote"])
+def test_ctrl_c_ends_a_loop_that_the_launching_thread_interprets(device, loop, tmp_path):
+    """Also where the device's streams are not said to be immediate, and where a launch reports nothing."""
+    head = HEAD.replace("arch=oc.cpu", f"arch=oc.{device}").replace("range(100000)", "range(1000)")
+    done = run(tmp_path, head, LOOPS[loop], TAIL.replace("100000", "1000"))
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < LIMIT
+
+
 @pytest.mark.parametrize("after", [0.05, 0.4, 1.5])
 def test_ctrl_c_ends_a_compilation_once(after, tmp_path):
     """While lowering, in the passes, in LLVM; and the exit does not wait for what was given up."""

@@ -171,8 +171,16 @@ fn launch_in(device: &CudaDevice, function: Function, domain: Domain<'_>) {
 fn launch_on(device: &CudaDevice, function: Function, domain: Domain<'_>, stream: Stream) {
     let memory = LaunchMemory::NONE;
     let cancel = Cancel::new();
-    let context =
-        LaunchContext { stream, args: &[], memory, cancel: &cancel, key: 0, launch: 0, prints: None };
+    let context = LaunchContext {
+        stream,
+        args: &[],
+        memory,
+        cancel: &cancel,
+        caller: None,
+        key: 0,
+        launch: 0,
+        prints: None,
+    };
     // SAFETY: the driver only records.
     unsafe { device.launch(&Launch { function, domain, context }).unwrap() };
 }
@@ -598,6 +606,7 @@ fn a_launch_that_needs_more_than_there_is_is_refused_and_the_device_goes_on() {
                 args: &[],
                 memory: LaunchMemory::NONE,
                 cancel: &cancel,
+                caller: None,
                 key: 0,
                 launch: 0,
                 prints: None,
@@ -971,6 +980,7 @@ fn more_arguments_than_parameters_hold_go_through_memory() {
                 args: &many,
                 memory: LaunchMemory::NONE,
                 cancel: &cancel,
+                caller: None,
                 key: 0,
                 launch: 0,
                 prints: None,

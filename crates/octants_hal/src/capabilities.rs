@@ -36,6 +36,9 @@ capabilities! {
     /// Code asks for memory of reservations where it needs some, and goes on without a wait. What it may use at first is told by
     /// [`Device::commit`](crate::Device::commit).
     COMMITS_ON_DEMAND = 7;
+    /// A launch is over when its verb returns, on every stream, and the verb ends early where
+    /// [`LaunchContext::caller`](crate::LaunchContext::caller) asks for it.
+    RUNS_IN_VERBS = 8;
 }
 
 impl Capabilities {

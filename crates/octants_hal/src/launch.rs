@@ -23,6 +23,8 @@ pub struct LaunchContext<'a> {
     /// Raised by someone else to make the launch end early; read only with
     /// [`Capabilities::CANCEL`](crate::Capabilities::CANCEL).
     pub cancel: &'a Cancel,
+    /// The request of who launches, for a device that runs the work itself before the verb returns: it may be gone afterwards.
+    pub caller: Option<&'a Cancel>,
     /// A number of this launch's own, for code that asks for it.
     pub key: u64,
     /// Which launch it is, for whoever watches the verbs; 0 if nobody counts them.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image, Launch,
-    Module, SharedMemory, Stream,
+    Address, Cancel, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
+    Launch, Module, SharedMemory, Stream,
 };
 use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, TrapKind, run_in};
 use octants_ir::plan::{ArgLayout, ResultLayout, size_and_align};
@@ -70,7 +70,7 @@ unsafe impl Device for ReferenceDevice {
 
     fn capabilities(&self) -> Capabilities {
         let own = if self.base == 0 { Capabilities::HOST_MEMORY } else { Capabilities::GROWING_RANGES };
-        own | Capabilities::CANCEL
+        own | Capabilities::CANCEL | Capabilities::RUNS_IN_VERBS
     }
 
     fn is_usable_in_child(&self) -> bool {
@@ -243,7 +243,8 @@ const RESERVED_STACK_BYTES: usize = 16 << 20;
 
 fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>, base: u64) -> Result<Vec<Datum>, Trap> {
     let Interpreted { kernel, sites, .. } = loaded;
-    let is_wanted = || launch.context.cancel.is_wanted();
+    let context = &launch.context;
+    let is_wanted = || context.cancel.is_wanted() || context.caller.is_some_and(Cancel::is_wanted);
     let limits = Limits { cancel: Some(&is_wanted), ..Limits::default() };
     let run = |stack_bytes: usize| {
         let mut on_print = |op: Op, values: &[Const]| {
@@ -265,7 +266,7 @@ fn interpret(loaded: &Interpreted, args: &[Arg], launch: &Launch<'_>, base: u64)
         match deep.spawn_scoped(scope, || run(STACK_BYTES - RESERVED_STACK_BYTES)) {
             Ok(thread) => {
                 // A request to stop may be one that only the launching thread can confirm.
-                while !thread.is_finished() && !launch.context.cancel.is_wanted() {
+                while !thread.is_finished() && !is_wanted() {
                     std::thread::park_timeout(CANCEL_POLL_INTERVAL);
                 }
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

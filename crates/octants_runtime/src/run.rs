@@ -51,7 +51,8 @@ pub(crate) unsafe fn run<I>(
     prints: Option<&PrintQueue>,
 ) -> Result<(), RunError> {
     let &LaunchEnv { stream, cancel, key, .. } = env;
-    let context = LaunchContext { stream, args, memory: LaunchMemory::NONE, cancel, key, launch: 0, prints };
+    let (memory, caller) = (LaunchMemory::NONE, Some(cancel));
+    let context = LaunchContext { stream, args, memory, cancel, caller, key, launch: 0, prints };
     // SAFETY: the caller vouches for the blocks.
     unsafe {
         if version.context().profiler().is_recording() {
@@ -194,7 +195,10 @@ unsafe fn run_on_device<I>(
     let context_of_work = LaunchContext { cancel: seen_by_work, ..context };
     let mut run = Run { version, context: context_of_work, cancel, place, bounds: ScratchBounds::default() };
     // SAFETY: the caller vouches for the arguments; the launch's memory lives until the stream has passed the launch.
-    let ran = unsafe { run.schedule(&plan.schedule) };
+    let mut ran = unsafe { run.schedule(&plan.schedule) };
+    if owner.device().capabilities().has(Capabilities::RUNS_IN_VERBS) && ran.is_ok() && cancel.is_wanted() {
+        ran = Err(RunError::Cancelled);
+    }
     // Goes back in the stream's order, before the wait; but a launch that prints looks at its counters after it.
     let scratch = ring_queue.map(|_| scratch);
     let Some(report) = report else { return ran };

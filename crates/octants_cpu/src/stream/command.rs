@@ -93,7 +93,8 @@ impl QueuedLaunch {
                 QueuedDomain::DeviceRange { bounds: SmallVec::from_slice(bounds), tuning }
             }
         };
-        let LaunchContext { stream: _, args, memory, cancel, key, launch: _, prints } = launch.context;
+        let LaunchContext { stream: _, args, memory, cancel, caller: _, key, launch: _, prints } =
+            launch.context;
         let mut words = SmallVec::<[u64; 16]>::from_elem(0, args.len().div_ceil(8));
         // SAFETY: there are at least as many bytes in the words.
         unsafe { ptr::copy_nonoverlapping(args.as_ptr(), words.as_mut_ptr().cast::<u8>(), args.len()) };
@@ -141,8 +142,16 @@ impl QueuedLaunch {
         };
         // Tasks do not look at their stream, nor at the launch's number.
         let stream = Stream(0);
-        let context =
-            LaunchContext { stream, args, memory: self.memory, cancel, key: self.key, launch: 0, prints };
+        let context = LaunchContext {
+            stream,
+            args,
+            memory: self.memory,
+            cancel,
+            caller: None,
+            key: self.key,
+            launch: 0,
+            prints,
+        };
         run(&Launch { function: self.function, domain, context })
     }
 }

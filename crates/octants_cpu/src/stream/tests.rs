@@ -27,8 +27,16 @@ fn words(args: &[u64]) -> &[u8] {
 
 fn launch_over(device: &CpuDevice, stream: Stream, function: Function, args: &[u64], domain: Domain<'_>) {
     let memory = LaunchMemory::NONE;
-    let context =
-        LaunchContext { stream, args: words(args), memory, cancel: &NEVER, key: 0, launch: 0, prints: None };
+    let context = LaunchContext {
+        stream,
+        args: words(args),
+        memory,
+        cancel: &NEVER,
+        caller: None,
+        key: 0,
+        launch: 0,
+        prints: None,
+    };
     // SAFETY: the tests' tasks take these arguments, and wait before what these point to is gone.
     unsafe { device.launch(&Launch { function, domain, context }).unwrap() };
 }
@@ -572,8 +580,16 @@ fn no_task_begins_after_a_fault_or_a_request_to_stop() {
         for domain in [Domain::Once, range(&[0, 100_000])] {
             let memory = LaunchMemory { fault: Address::of(&raw const fault), ..LaunchMemory::NONE };
             let args = words(&args);
-            let context =
-                LaunchContext { stream, args, memory, cancel: &cancel, key: 0, launch: 0, prints: None };
+            let context = LaunchContext {
+                stream,
+                args,
+                memory,
+                cancel: &cancel,
+                caller: None,
+                key: 0,
+                launch: 0,
+                prints: None,
+            };
             // SAFETY: as in `launch_over`.
             unsafe { device.launch(&Launch { function: what, domain, context }).unwrap() };
         }
@@ -588,6 +604,7 @@ fn no_task_begins_after_a_fault_or_a_request_to_stop() {
         args: &[],
         memory: LaunchMemory::NONE,
         cancel: &cancel,
+        caller: None,
         key: 0,
         launch: 0,
         prints: None,

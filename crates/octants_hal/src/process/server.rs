@@ -371,7 +371,16 @@ unsafe fn launch(device: &dyn Device, request: &mut Reader<'_>) -> io::Result<Re
         }
     };
     let cancel = Cancel::new();
-    let context = LaunchContext { stream, args, memory, cancel: &cancel, key, launch: number, prints: None };
+    let context = LaunchContext {
+        stream,
+        args,
+        memory,
+        cancel: &cancel,
+        caller: None,
+        key,
+        launch: number,
+        prints: None,
+    };
     // SAFETY: the caller says so. The flag is of no meaning to devices whose verbs are not over at once.
     Ok(unsafe { device.launch(&Launch { function, domain, context }) })
 }
