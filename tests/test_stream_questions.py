@@ -1,6 +1,7 @@
 """Asking about streams, dropping them, and waiting for one while another is busy."""
 
 import gc
+import threading
 import time
 
 import pytest
@@ -33,6 +34,13 @@ def passed(event, stream):
 @pytest.fixture
 def one_thread():
     oc.init(arch=oc.cfg.arch, cpu_max_num_threads=1, log_level="error")
+    if oc.cfg.arch != oc.cpu:
+        pytest.skip("it has no queues")
+
+
+@pytest.fixture
+def two_threads():
+    oc.init(arch=oc.cfg.arch, cpu_max_num_threads=2, log_level="error")
     if oc.cfg.arch != oc.cpu:
         pytest.skip("it has no queues")
 
@@ -89,3 +97,51 @@ def test_what_is_waited_for_runs_beside_a_busy_stream(one_thread):
         assert other.to_numpy().tolist() == [n + 2] * 16
     assert not done.query()
     done.synchronize()
+
+
+@pytest.mark.parametrize("wait", ["synchronize", "read", "result", "sync"])
+def test_a_wait_is_not_held_up_by_what_others_launch_meanwhile(two_threads, wait):
+    """A thread keeps the stream busy; who waits for it comes back when what it was told before is done."""
+    work, out = oc.ndarray(oc.i32, 1), oc.ndarray(oc.i32, 16)
+
+    @oc.kernel
+    def fill(out: oc.types.ndarray(oc.i32, 1)):
+        for i in out:
+            out[i] = 5
+
+    @oc.kernel
+    def first(out: oc.types.ndarray(oc.i32, 1)) -> oc.i32:
+        return out[0]
+
+    busy, stream = busy_kernel(), oc.create_stream()
+    busy(work, 1, qd_stream=stream)
+    fill(out, qd_stream=stream)
+    assert first(out, qd_stream=stream) == 5
+    over, ahead = threading.Event(), []
+
+    def keep_busy():
+        # A few launches ahead of the stream, whatever a wait does to it.
+        while not over.is_set():
+            busy(work, SHORT, qd_stream=stream)
+            ahead.append(oc.create_event())
+            ahead[-1].record(stream)
+            if len(ahead) > 8:
+                ahead.pop(0).synchronize()
+
+    fill(out, qd_stream=stream)
+    launcher = threading.Thread(target=keep_busy)
+    gives_up = threading.Timer(10, over.set)
+    launcher.start(), gives_up.start()
+    try:
+        while len(ahead) < 4:
+            time.sleep(0.001)
+        if wait == "synchronize":
+            stream.synchronize()
+        elif wait == "sync":
+            oc.sync()
+        else:
+            value = out.to_numpy()[0] if wait == "read" else first(out, qd_stream=stream)
+            assert value == 5
+        assert not over.is_set()
+    finally:
+        over.set(), gives_up.cancel(), launcher.join()

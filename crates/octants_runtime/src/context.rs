@@ -17,6 +17,7 @@ use crate::retired_modules::RetiredModules;
 use crate::shared_pool::SharedPool;
 use crate::stop_words::StopWords;
 use crate::stream::StreamState;
+use crate::stream_point::StreamPoint;
 use crate::stream_pool::{KeptEvent, StreamPool};
 use crate::stream_table::StreamTable;
 
@@ -279,16 +280,16 @@ impl Context {
         &self.profiler
     }
 
-    /// Waits until a stream is past everything that it was told, or `cancel` is raised: then the answer is false. `meanwhile` is called
-    /// now and then.
+    /// Waits until a stream is past everything that it was told before this call, or `cancel` is raised: then the answer is false. `meanwhile` is
+    /// called now and then.
     pub fn wait(
         &self,
         stream: Stream,
         cancel: &Cancel,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<bool, DeviceError> {
-        // SAFETY: a context gives out live streams alone.
-        self.wait_until(|| unsafe { self.device.poll(stream) }, cancel, meanwhile)
+        let point = StreamPoint::new(self, stream)?;
+        self.wait_until(|| point.poll(), cancel, meanwhile)
     }
 
     /// Likewise, for something else to be over.
@@ -337,6 +338,18 @@ impl Context {
     /// Waits for a stream, unless its verbs are over when they return.
     pub(crate) fn wait_if_async(&self, stream: Stream) -> Result<(), DeviceError> {
         if self.device.is_immediate(stream) { Ok(()) } else { self.synchronise(stream) }
+    }
+
+    /// Waits until all streams are past what they were told. Whether there was one to wait for; what failed there is the answer.
+    #[cold]
+    pub(crate) fn synchronise_all(&self) -> Result<bool, DeviceError> {
+        let made = self.table.streams();
+        let mut any = false;
+        for stream in self.streams_with(&made).filter(|&stream| self.is_busy(stream)) {
+            any = true;
+            self.synchronise(stream)?;
+        }
+        Ok(any)
     }
 
     /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait.
@@ -390,13 +403,15 @@ impl Context {
         }
     }
 
-    /// Waits until all streams are past what they were told, or `cancel` is raised: then the answer is false. What failed in one of them is told when the
+    /// Waits until all streams are past what they were told before this call, or `cancel` is raised: then the answer is false. What failed in one of them is told when the
     /// others are past it, too.
     pub fn wait_all(&self, cancel: &Cancel) -> Result<bool, DeviceError> {
         let made = self.table.streams();
+        let busy = self.streams_with(&made).filter(|&stream| !self.device.is_immediate(stream));
+        let points: Vec<_> = busy.map(|stream| StreamPoint::new(self, stream)).collect();
         let mut first = Ok(());
-        for stream in self.streams_with(&made).filter(|&stream| !self.device.is_immediate(stream)) {
-            match self.wait(stream, cancel, &mut || {}) {
+        for point in points {
+            match point.and_then(|point| self.wait_until(|| point.poll(), cancel, &mut || {})) {
                 Ok(true) => {}
                 Ok(false) => return first.map(|()| false),
                 Err(error) => first = first.and(Err(error)),

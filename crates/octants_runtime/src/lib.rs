@@ -37,6 +37,7 @@ mod shared_words;
 mod stop_words;
 mod stream;
 mod stream_memory;
+mod stream_point;
 mod stream_pool;
 mod stream_table;
 mod stream_uses;

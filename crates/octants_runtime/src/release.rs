@@ -89,7 +89,7 @@ impl Context {
         self.free_passed(&passed);
     }
 
-    /// Allocates; if there is no room, once more when all that is on its way back has arrived.
+    /// Allocates; if there is no room, once more when all that is on its way back has arrived: what was released, then what stands in the queues of streams.
     pub(crate) fn making_room<R>(
         &self,
         allocate: impl Fn() -> Result<R, DeviceError>,
@@ -97,7 +97,10 @@ impl Context {
         match allocate() {
             Err(DeviceError::OutOfMemory { .. }) => {
                 self.free_all_released();
-                allocate()
+                match allocate() {
+                    Err(DeviceError::OutOfMemory { .. }) if self.synchronise_all()? => allocate(),
+                    allocated => allocated,
+                }
             }
             allocated => allocated,
         }

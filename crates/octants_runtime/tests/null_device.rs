@@ -32,6 +32,7 @@ fn a_launch_owns_its_memory_and_waits_only_for_what_it_reads() {
             "copy_to_host 8 on 0",
             "launch apart_t1 2..10 x 0..7 on 0",
             "free_scratch 8 on 0",
+            "is_idle 0",
             "synchronise 0",
         ]
     );

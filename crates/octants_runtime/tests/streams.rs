@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use octants_hal::null::NullDevice;
-use octants_hal::{Capabilities, StreamPriority};
+use octants_hal::{Cancel, Capabilities, StreamPriority};
 use octants_ir::Scalar;
 use octants_ir::plan::Plan;
 use octants_runtime::{
@@ -83,7 +83,8 @@ fn a_launch_with_results_waits_for_its_stream_alone() {
     launch_in(&plan, &one.live().unwrap(), &a, &b);
     let trace = device.take_trace();
     let at = one.handle();
-    assert_eq!(trace[trace.len() - 2..], [format!("free_scratch 8 on {at}"), format!("synchronise {at}")]);
+    let end = [format!("free_scratch 8 on {at}"), format!("is_idle {at}"), format!("synchronise {at}")];
+    assert_eq!(trace[trace.len() - 3..], end);
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn work_in_an_external_stream_is_followed_by_one_of_the_contexts() {
     assert!(trace[0].ends_with(&format!(" on {own}")), "{trace:?}");
     external.destroy(&NEVER).unwrap();
     drop(external);
-    assert_eq!(device.take_trace(), ["synchronise 77"], "it is not ours to destroy");
+    assert_eq!(device.take_trace(), ["is_idle 77", "synchronise 77"], "it is not ours to destroy");
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn destroying_a_stream_waits_for_its_queue_and_happens_once() {
     assert_eq!(device.take_trace(), [format!("create_stream high -> {at}")]);
     one.destroy(&NEVER).unwrap();
     let trace = device.take_trace();
-    assert_eq!(trace.first(), Some(&format!("synchronise {at}")));
+    assert_eq!(trace[..2], [format!("is_idle {at}"), format!("synchronise {at}")]);
     assert_eq!(trace.last(), Some(&format!("destroy_stream {at}")));
     one.destroy(&NEVER).unwrap();
     assert_eq!(one.live().err(), Some(StreamError::Destroyed));
@@ -408,4 +409,39 @@ fn contexts_leave_no_streams_and_events_behind() {
     let count = |what: &str| trace.iter().filter(|line| line.starts_with(what)).count();
     assert_eq!(count("create_stream"), count("destroy_stream"));
     assert_eq!(count("create_event"), count("destroy_event"));
+}
+
+/// Others may tell the stream more while somebody waits: it is idle for no moment in which the wait looks.
+#[test]
+fn a_wait_is_for_what_the_stream_was_told_before_it() {
+    let (device, context, plan) = quiet_setup();
+    let (a, b) = two_arrays(&context);
+    let one = stream(&context);
+    let live = one.live().unwrap();
+    launch_in(&plan, &live, &a, &b);
+    for on in [context.default_stream(), live.stream()] {
+        device.set_busy(on, true);
+        let (gives_up, mut looks) = (Cancel::new(), 0);
+        let waited = context.wait(on, &gives_up, &mut || {
+            looks += 1;
+            // What was in the queue is done, and there is more already.
+            device.set_busy(on, false);
+            device.set_busy(on, true);
+            if looks == 10 {
+                gives_up.raise();
+            }
+        });
+        assert_eq!((waited, looks), (Ok(true), 1));
+        device.set_busy(on, false);
+    }
+}
+
+#[test]
+fn a_stream_that_is_idle_is_not_recorded_to_wait_for() {
+    let (device, context, _) = quiet_setup();
+    let one = stream(&context);
+    device.take_trace();
+    context.wait(one.live().unwrap().stream(), &NEVER, &mut || {}).unwrap();
+    let trace = device.take_trace();
+    assert!(!trace.iter().any(|line| line.starts_with("record_event")), "{trace:?}");
 }

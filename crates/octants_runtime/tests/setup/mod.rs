@@ -121,7 +121,7 @@ pub fn trace_of_a_launch(
     let (a, b) = (Memory::allocate(context, 40).unwrap(), Memory::allocate(context, 40).unwrap());
     device.take_trace();
     launch(plan, &a, &b).unwrap();
-    let own = ["allocate_scratch", "fill 8", "free_scratch", "allocate_shared", "synchronise 0"];
+    let own = ["allocate_scratch", "fill 8", "free_scratch", "allocate_shared", "is_idle 0", "synchronise 0"];
     let mut trace = device.take_trace();
     if let Some(mark) = trace.first().and_then(|line| line.strip_prefix("create_event -> "))
         && trace[1] == format!("record_event {mark} on 0")
