@@ -24,6 +24,14 @@ pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
     }
 }
 
+/// Whether an exception is one that the package makes of its own errors, and not what a signal's handler or other code of the user's raised.
+#[cold]
+pub fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
+    let module = error.get_type(py).getattr("__module__");
+    error.is_instance_of::<PyMemoryError>(py)
+        || module.is_ok_and(|module| module.eq("octants.exceptions").unwrap_or(false))
+}
+
 pub fn trace_error(py: Python<'_>, error: &TraceError) -> PyErr {
     exception(py, error.class.exception_name(), &error.message)
 }

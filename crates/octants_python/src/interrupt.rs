@@ -184,10 +184,70 @@ impl Drop for SignalScope {
         watcher::end();
         // The work ended by an error of its own before anybody asked: Python raises it as soon as its own code goes on.
         if RAISED.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            // SAFETY: a function of that signature, which needs no argument.
-            unsafe { pyo3::ffi::Py_AddPendingCall(Some(raise_now), std::ptr::null_mut()) };
+            raise_in_python();
         }
     }
+}
+
+/// The outcome of two steps, of which the second is taken also if the first fails. What was raised in the second by code that is not ours, as a handler is, comes
+/// before an error of the first, which is its context; else the first error is told.
+#[inline]
+pub fn both(py: Python<'_>, first: PyResult<()>, second: PyResult<()>) -> PyResult<()> {
+    match (first, second) {
+        (Err(first), Err(second)) if !errors::is_ours(py, &second) => Err(raised_after(py, &first, second)),
+        (first, second) => first.and(second),
+    }
+}
+
+/// Likewise, where all of the second step is code of the user's.
+#[inline]
+pub fn then(py: Python<'_>, first: PyResult<()>, second: PyResult<()>) -> PyResult<()> {
+    match (first, second) {
+        (Err(first), Err(second)) => Err(raised_after(py, &first, second)),
+        (first, second) => first.and(second),
+    }
+}
+
+/// An exception with the one before it as its context, as Python has it of what is raised in a `finally`.
+#[cold]
+fn raised_after(py: Python<'_>, first: &PyErr, second: PyErr) -> PyErr {
+    let first = first.value(py).as_any();
+    let mut last = second.value(py).as_any().clone();
+    // The exception is whole without it.
+    while !last.is(first) {
+        match last.getattr("__context__") {
+            Ok(before) if !before.is_none() => last = before,
+            _ => {
+                let _ = last.setattr("__context__", first);
+                break;
+            }
+        }
+    }
+    second
+}
+
+/// For what has no caller to tell: what was raised by code that is not ours is raised as soon as Python's own code goes on.
+#[cold]
+pub fn raise_later(py: Python<'_>, error: PyErr) {
+    if errors::is_ours(py, &error) {
+        return;
+    }
+    if !is_main_thread() {
+        error.write_unraisable(py, None);
+        return;
+    }
+    let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+    if raised.is_none() {
+        *raised = Some(error);
+    }
+    drop(raised);
+    raise_in_python();
+}
+
+/// What a handler raised is raised by the interpreter, as soon as it runs code.
+fn raise_in_python() {
+    // SAFETY: a function of that signature, which needs no argument.
+    unsafe { pyo3::ffi::Py_AddPendingCall(Some(raise_now), std::ptr::null_mut()) };
 }
 
 /// Called by the interpreter, on the main thread.

@@ -338,9 +338,7 @@ impl Kernel {
         let copied = uses.copy_back(mirror);
         // Whoever takes the text is code of the user's, which finds the launch noted and its arrays written.
         let written = printed.map_or(Ok(()), |text| write_out(py, text));
-        ended?;
-        copied?;
-        written?;
+        interrupt::then(py, interrupt::both(py, ended, copied), written)?;
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
         }

@@ -87,7 +87,7 @@ impl<'a> Uses<'a, '_> {
         let noted = noted.map_err(|error| errors::from_error(py, &error));
         let mut kept = Ok(());
         for array in foreign {
-            kept = kept.and(foreign::keep_for_stream(array, compiled, on));
+            kept = interrupt::both(py, kept, foreign::keep_for_stream(array, compiled, on));
         }
         // Nobody else keeps what a library was not told of.
         let not_kept = if kept.is_err() { &foreign[..] } else { &[] };
@@ -100,7 +100,7 @@ impl<'a> Uses<'a, '_> {
             host.iter().chain(not_kept).for_each(|array| std::mem::forget(array.clone()));
             staged.iter().for_each(StagingCopy::leak);
         }
-        noted.and(kept).and(waited)
+        interrupt::both(py, interrupt::both(py, noted, kept), waited)
     }
 }
 
@@ -108,8 +108,10 @@ impl Drop for Uses<'_, '_> {
     #[inline]
     fn drop(&mut self) {
         if !self.noted {
-            // Whoever did not come to note them has a failure to tell of.
-            let _ = self.note();
+            // Whoever did not come to note them has a failure to tell of; what a handler raises meanwhile is not lost.
+            if let Err(error) = self.note() {
+                interrupt::raise_later(self.py, error);
+            }
         }
     }
 }
