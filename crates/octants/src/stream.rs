@@ -94,6 +94,16 @@ impl Event {
         self.handle.is_passed().map_err(refused("event"))
     }
 
+    /// Whether nothing that was told before the latest recording is under way, also in a session that was reset. While that ends the answer is no.
+    pub fn is_over(&self) -> bool {
+        self.handle.is_over()
+    }
+
+    /// Whether it is one of this session's.
+    pub fn is_of(&self, session: &Session) -> bool {
+        self.handle.is_of(session.context())
+    }
+
     /// Milliseconds from the latest recording of this event to that of another; waits for both.
     pub fn elapsed(&self, other: &Self, cancel: &Cancel) -> Result<f64, Error> {
         self.handle.elapsed(&other.handle, cancel).map_err(refused("event"))

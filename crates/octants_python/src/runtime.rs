@@ -41,7 +41,7 @@ pub struct Runtime {
     /// What calls of kernels go to instead of the device, if something watches them, and whether there is something.
     call_hook: Mutex<Option<Py<PyAny>>>,
     has_call_hook: AtomicBool,
-    /// Arrays of other libraries that launches in streams use, each with an event behind its launch.
+    /// Arrays of other libraries that launches in streams use, each with an event behind its launch, of whatever session that is.
     kept_for_streams: Mutex<Vec<(Event, Py<PyAny>)>>,
 }
 
@@ -124,12 +124,16 @@ impl Runtime {
 
     /// Lets go of objects that streams have used.
     pub fn release_passed(&self) {
+        self.release_kept(Event::is_over);
+    }
+
+    /// Lets go of kept objects by their events.
+    fn release_kept(&self, is_over: impl Fn(&Event) -> bool) {
         let mut kept = self.kept_for_streams.lock().unwrap_or_else(PoisonError::into_inner);
-        // An event that cannot be asked belongs to a device that is past using anything.
-        let passed: Vec<_> = kept.extract_if(.., |(event, _)| event.is_passed().unwrap_or(true)).collect();
+        let over: Vec<_> = kept.extract_if(.., |(event, _)| is_over(event)).collect();
         drop(kept);
         // Without the lock: the end of an object may run any code.
-        drop(passed);
+        drop(over);
     }
 
     /// The current session, started with default options if there is none.
@@ -168,13 +172,10 @@ impl Runtime {
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         holders.iter().filter_map(Weak::upgrade).for_each(|holder| holder.release());
         self.keep_trace(py, &old.session);
-        py.outside(|| {
-            old.session.reset();
-            drop(old);
-        });
-        // Its streams are over.
-        let kept = std::mem::take(&mut *self.kept_for_streams.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(kept);
+        py.outside(|| old.session.reset());
+        // Its streams are over; those of other sessions may not be.
+        self.release_kept(|event| event.is_of(&old.session));
+        py.outside(|| drop(old));
     }
 
     /// Of the current session, if it records launches.

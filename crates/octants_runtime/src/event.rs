@@ -163,6 +163,16 @@ impl EventHandle {
         }
     }
 
+    /// Whether nothing that was told before the latest recording is under way. While a session ends the answer is no; when its streams are gone it is yes.
+    pub fn is_over(&self) -> bool {
+        self.context.strong_count() == 0 || self.is_passed().unwrap_or(false)
+    }
+
+    /// Whether it is one of this context's.
+    pub fn is_of(&self, context: &Arc<Context>) -> bool {
+        std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context))
+    }
+
     /// Milliseconds from the latest recording of this event to that of another one; waits for both.
     pub fn elapsed(&self, other: &Self, cancel: &Cancel) -> Result<f64, StreamError> {
         let ((context, begin), (other_context, end)) = (self.live()?, other.live()?);
