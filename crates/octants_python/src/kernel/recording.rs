@@ -107,7 +107,9 @@ impl Sinks {
             return Ok(());
         }
         let compiled = &code.compiled;
-        let mut known = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut dropped, mut refusal) = (None, None);
+        let lock = || self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock();
         for &param in constants {
             let range = first_bytes(&compiled.args().slots[param], block);
             let lost = known.iter().find(|(sink, ..)| sink.start < range.end && range.start < sink.end);
@@ -122,13 +124,23 @@ impl Sinks {
                 let code = if is_field { Code::DroppedDerivative } else { Code::DerivativeStorage };
                 let diagnostic = Diagnostic::new(code, text).help(help);
                 if !is_field {
-                    return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+                    refusal = Some(diagnostic);
+                    break;
                 }
-                if !self.told.swap(true, Ordering::Relaxed) {
-                    errors::warn(py, &[diagnostic], &SourceMap::new())?;
-                }
+                dropped.get_or_insert(diagnostic);
             }
         }
+        drop(known);
+        // Without the lock: whoever shows warnings is code of the user's, which may record launches, too.
+        if let Some(dropped) = dropped
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            errors::warn(py, &[dropped], &SourceMap::new())?;
+        }
+        if let Some(refusal) = refusal {
+            return Err(errors::from_diagnostic(py, refusal, &SourceMap::new()));
+        }
+        let mut known = lock();
         for &param in sinks {
             let range = first_bytes(&compiled.args().slots[param], block);
             if !known.iter().any(|(sink, ..)| *sink == range) {
