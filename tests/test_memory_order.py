@@ -419,3 +419,23 @@ def test_a_busy_default_stream_keeps_no_memory_that_it_never_saw():
         grown = used() - before
         assert busy.is_running()
     assert grown < 4 * 4 * numbers
+
+
+def test_a_new_array_does_not_wait_for_one_that_a_busy_default_stream_has_yet_to_free(arch):
+    """The memory of an array that was dropped behind a long kernel serves no other one that would have to wait for it."""
+    if arch != "cuda":
+        pytest.skip("the default stream's work is over when it was told")
+    size, stream = 1 << 24, oc.create_stream()
+    # There is a stream for the zeros of new memory, and code for what follows.
+    add_one(oc.ndarray(oc.i32, size), qd_stream=stream)
+    stream.synchronize()
+    gone = oc.ndarray(oc.i32, size)
+    with Busy(arch) as busy:
+        add_one(gone)
+        del gone
+        gc.collect()
+        new = oc.ndarray(oc.i32, size)
+        add_one(new, qd_stream=stream)
+        stream.synchronize()
+        assert busy.is_running()
+    assert new[0] == 1

@@ -84,6 +84,7 @@ fn with_fake<R>(
                     format!("{bytes} x {rows} by {} x {slices} by {} rows", to.stride, to.slice_rows)
                 }
                 "copy" => format!("copy {} to {:#x}", words[2], words[0]),
+                "pool_set_attribute" => format!("pool_set_attribute {}", words[1]),
                 "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
                 "free_async" => format!("free on {:#x}", words[1]),
                 "event_record" => format!("record on {:#x}", words[1]),
@@ -257,7 +258,8 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
             "context_retain",
             "context_synchronise",
             "pool_create",
-            "pool_set_attribute",
+            "pool_set_attribute 4",
+            "pool_set_attribute 3",
             "context_limit",
             "stream_synchronise",
             "pool_destroy",
@@ -700,6 +702,38 @@ fn memory_that_cannot_be_zeroed_goes_back() {
     assert!(log.iter().any(|call| call == "free on 0x0"), "{log:?}");
 }
 
+#[test]
+fn scratch_and_shared_memory_that_cannot_be_used_goes_back() {
+    let refused = |name: &str, _: &[u64]| matches!(name, "fill_8" | "host_address").then_some(1);
+    let ((), log) = with_fake(refused, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        let scratch = unsafe { device.allocate_scratch(device.default_stream(), 6) };
+        assert!(matches!(scratch, Err(DeviceError::Failed { verb: "allocate_scratch", .. })));
+        let shared = device.allocate_shared(64);
+        assert!(matches!(shared, Err(DeviceError::Failed { verb: "allocate_shared", .. })));
+    });
+    for back in ["free on 0x0", "host_free"] {
+        assert!(log.iter().any(|call| call == back), "{back} in {log:?}");
+    }
+}
+
+/// An allocation that the driver makes wait for another stream's free orders two streams that the program did not.
+#[test]
+fn no_allocation_waits_for_a_free_of_another_stream() {
+    let values = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&values);
+    let answer = move |name: &str, words: &[u64]| {
+        if name == "pool_set_attribute" && words[1] == 3 {
+            // SAFETY: this attribute is an `int`, at the address.
+            seen.borrow_mut().push(unsafe { *(words[2] as *const i32) });
+        }
+        None
+    };
+    with_fake(answer, || drop(open().unwrap()));
+    assert_eq!(*values.borrow(), [0]);
+}
+
 /// Bytes between rows are in no copy; two loops are one call where whole rows lie between slices.
 #[test]
 fn rows_are_scattered_by_the_drivers_copies() {
@@ -1094,7 +1128,55 @@ fn launches_never_fill_a_queue_once_there_are_ranges() {
         }
     });
     let count = |name: &str| log.iter().filter(|call| call.starts_with(name)).count();
-    assert_eq!((count("launch"), count("event_query"), count("record")), (900, 4, 2));
+    assert_eq!((count("launch"), count("event_query"), count("record")), (900, 5, 3));
+}
+
+/// Another library makes streams and destroys them without a word.
+#[test]
+fn what_is_kept_of_other_libraries_streams_does_not_grow() {
+    let (handles, is_busy) = (Cell::new(0x9000), Cell::new(false));
+    let answer = move |name: &str, words: &[u64]| match name {
+        "event_create" => {
+            handles.set(handles.get() + 1);
+            // SAFETY: the first argument is the address of what the caller wants written.
+            unsafe { *(words[0] as *mut u64) = handles.get() };
+            Some(0)
+        }
+        // What the first stream was told is never over.
+        "event_record" if words[0] == 0x9001 => {
+            is_busy.set(true);
+            None
+        }
+        "event_query" if words[0] == 0x9001 && is_busy.get() => Some(600),
+        "event_destroy" if words[0] == 0x9001 => {
+            assert!(handles.get() > 0x9000 + 1990, "it was forgotten with the last ones");
+            None
+        }
+        _ => None,
+    };
+    let ((), log) = with_fake(answer, || {
+        let device = open().unwrap();
+        // SAFETY: the driver only records.
+        unsafe {
+            let (module, function) = load_task(&device);
+            let range = device.reserve_range(1 << 20).unwrap();
+            for stream in 0..1000 {
+                launch_on(&device, function, Domain::Once, Stream(0xA000 + stream));
+            }
+            device.free(device.default_stream(), range, 1 << 20);
+            device.unload_module(module);
+        }
+    });
+    let (mut live, mut most) = (0_usize, 0);
+    for call in &log {
+        match &**call {
+            "event_create" => live += 1,
+            "event_destroy" => live -= 1,
+            _ => {}
+        }
+        most = most.max(live);
+    }
+    assert!(most <= 140, "{most}");
 }
 
 /// A launch that waits for room in its stream's queue holds up no launch of another stream.

@@ -299,7 +299,9 @@ unsafe impl Device for CudaDevice {
             let address = self.allocate_on(handle(stream.0), whole)?;
             if words < bytes {
                 let status = (self.driver.table.fill_8)(address + words as u64, 0, WORD, handle(stream.0));
-                self.check("allocate_scratch", status)?;
+                self.check("allocate_scratch", status).inspect_err(|_| {
+                    (self.driver.table.free_async)(address, handle(stream.0));
+                })?;
             }
             Ok(Address(address))
         }
@@ -317,7 +319,11 @@ unsafe impl Device for CudaDevice {
         // SAFETY: both write what they are asked for.
         unsafe {
             self.check("allocate_shared", (table.host_allocate)(&raw mut host, bytes, PINNED))?;
-            self.check("allocate_shared", (table.host_address)(&raw mut device, host, 0))?;
+            self.check("allocate_shared", (table.host_address)(&raw mut device, host, 0)).inspect_err(
+                |_| {
+                    (table.host_free)(host);
+                },
+            )?;
         }
         Ok(SharedMemory { host: host.cast(), device: Address(device), bytes })
     }

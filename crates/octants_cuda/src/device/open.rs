@@ -26,6 +26,8 @@ pub(super) mod attribute {
     pub const MINOR: i32 = 76;
 }
 
+/// `CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`: whether an allocation in one stream may be given what another one has yet to free, and wait for it.
+const REUSE_BY_WAITING: c_int = 3;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
 const RELEASE_THRESHOLD: c_int = 4;
 /// `CU_LIMIT_STACK_SIZE`
@@ -117,7 +119,7 @@ impl CudaDevice {
         let properties = PoolProperties::of_device(device);
         let _left = PreviousContext::of(table)
             .map_err(|status| Unavailable::Failed { message: driver.text(status) })?;
-        let (mut keep, mut stack) = (u64::MAX, 0);
+        let (mut keep, mut never, mut stack) = (u64::MAX, 0 as c_int, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
         unsafe {
             let mut begin = || match (table.context_retain)(&raw mut context, device) {
@@ -145,6 +147,7 @@ impl CudaDevice {
             }
             started((table.pool_create)(&raw mut pool, &raw const properties))?;
             started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
+            started((table.pool_set_attribute)(pool, REUSE_BY_WAITING, (&raw mut never).cast()))?;
             started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
         }
         let resets = driver.resets.of(device).load(Ordering::Acquire);

@@ -2,6 +2,9 @@
 //!
 //! **Who waits for room in one stream's queue holds up nobody else's launches**: the list of streams is locked to find one, and a stream's own counter while a
 //! launch waits for its queue.
+//!
+//! **What is kept of streams does not grow with those that are gone**, also of other libraries' streams, whose end nobody tells: a stream whose marks are passed is forgotten
+//! when there are many. The first launch that is counted stands behind a mark, so that a stream that is forgotten has less than [`PACE`] launches in its queue.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -17,6 +20,9 @@ use crate::staging::WITHOUT_TIMING;
 
 /// After so many launches in a stream the host waits for those before as many others.
 const PACE: u32 = 256;
+
+/// Before more streams than this are kept, those whose marks are passed are forgotten. Chosen, not measured: looking for one takes less than a launch.
+const MANY_STREAMS: usize = 64;
 
 /// How long the host sleeps between two looks at an event.
 const LOOK_AGAIN: Duration = Duration::from_micros(20);
@@ -42,11 +48,12 @@ impl CudaDevice {
         }
         let pace = self.pace_of(stream)?;
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
-        pace.launches = pace.launches.wrapping_add(1);
-        if !pace.launches.is_multiple_of(PACE) {
+        let before = pace.launches;
+        pace.launches = before.wrapping_add(1);
+        if !before.is_multiple_of(PACE) {
             return Ok(());
         }
-        let mark = pace.marks[(pace.launches / PACE % 2) as usize].0;
+        let mark = pace.marks[(before / PACE % 2) as usize].0;
         let table = &self.driver.table;
         // SAFETY: the event is ours, and the caller vouches for the stream.
         unsafe {
@@ -64,6 +71,18 @@ impl CudaDevice {
         let mut streams = self.paces.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, pace)) = streams.iter().find(|(known, _)| *known == stream.0) {
             return Ok(Arc::clone(pace));
+        }
+        if streams.len() >= MANY_STREAMS {
+            // Who launches in a stream shares its entry.
+            let is_passed = |pace: &mut Arc<Mutex<Pace>>| {
+                Arc::get_mut(pace).is_some_and(|pace| {
+                    let marks = pace.get_mut().unwrap_or_else(PoisonError::into_inner).marks;
+                    // SAFETY: the events are ours.
+                    marks.iter().all(|mark| unsafe { (self.driver.table.event_query)(mark.0) } == 0)
+                })
+            };
+            let passed = streams.extract_if(.., |(_, pace)| is_passed(pace));
+            self.end_pace(passed.map(|(_, pace)| pace));
         }
         let mut marks = [ptr::null_mut(); 2];
         for mark in &mut marks {
