@@ -12,7 +12,7 @@
 
 use std::cell::Cell;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,25 +20,25 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// Forks that were announced and are not over.
-static FORKS: AtomicUsize = AtomicUsize::new(0);
+/// How much is under way, and forks that were announced and are not over, times [`FORK`]. One number, so that nothing is counted that a fork holds back, not
+/// for a moment: a child that is forked in it would be cut off.
+static COUNTS: AtomicU64 = AtomicU64::new(0);
+const FORK: u64 = 1 << 32;
 /// Whether whoever forks next knows of something that goes on and is not counted.
 static UNQUIET: AtomicBool = AtomicBool::new(false);
 static CUT_OFF: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// How much of what is under way is the thread's own: a signal's handler may fork inside a call.
-    static OWN: Cell<usize> = const { Cell::new(0) };
+    static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let own = OWN.get();
-    if UNDER_WAY.swap(own, Ordering::Relaxed) > own || UNQUIET.load(Ordering::Relaxed) {
+    if COUNTS.swap(own, Ordering::Relaxed) % FORK > own || UNQUIET.load(Ordering::Relaxed) {
         CUT_OFF.store(true, Ordering::Relaxed);
     }
-    FORKS.store(0, Ordering::Relaxed);
 }
 
 /// Has forks noticed from now on.
@@ -74,21 +74,30 @@ impl UnderWay {
     /// Waits for a fork that was announced. Not for a thread that keeps whoever forks from going on.
     #[inline]
     pub fn begin() -> Self {
-        loop {
-            let inside = Self::inside();
-            if FORKS.load(Ordering::SeqCst) == 0 || OWN.get() > 1 {
-                return inside;
-            }
-            drop(inside);
-            thread::sleep(POLL_INTERVAL);
+        if OWN.get() > 0 {
+            return Self::inside();
         }
+        let mut counts = COUNTS.load(Ordering::Relaxed);
+        loop {
+            if counts >= FORK {
+                thread::sleep(POLL_INTERVAL);
+                counts = COUNTS.load(Ordering::Relaxed);
+                continue;
+            }
+            match COUNTS.compare_exchange_weak(counts, counts + 1, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => counts = now,
+            }
+        }
+        OWN.set(1);
+        Self(())
     }
 
     /// Likewise, and waits for nothing.
     #[inline]
     pub fn inside() -> Self {
         OWN.set(OWN.get() + 1);
-        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        COUNTS.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 }
@@ -97,19 +106,19 @@ impl Drop for UnderWay {
     #[inline]
     fn drop(&mut self) {
         OWN.set(OWN.get() - 1);
-        UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+        COUNTS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Whether something is under way in other threads.
 pub fn others_are_under_way() -> bool {
-    UNDER_WAY.load(Ordering::SeqCst) > OWN.get()
+    COUNTS.load(Ordering::SeqCst) % FORK > OWN.get()
 }
 
 /// The thread is about to fork: from now on nothing begins elsewhere, until [`end_fork`].
 pub fn begin_fork() {
     watch();
-    FORKS.fetch_add(1, Ordering::SeqCst);
+    COUNTS.fetch_add(FORK, Ordering::SeqCst);
 }
 
 /// Waits until `is_quiet`, or until the deadline.
@@ -126,7 +135,9 @@ pub fn set_unquiet(unquiet: bool) {
 
 /// The fork is over, in the process that forked.
 pub fn end_fork() {
-    FORKS.fetch_sub(1, Ordering::SeqCst);
+    // What went on then says nothing of the next one, which may not be announced.
+    UNQUIET.store(false, Ordering::SeqCst);
+    COUNTS.fetch_sub(FORK, Ordering::SeqCst);
 }
 
 #[cfg(test)]
@@ -190,11 +201,21 @@ mod tests {
             assert!(!began.load(Ordering::SeqCst));
             let deadline = Instant::now() + Duration::from_secs(10);
             wait_for_quiet(deadline, || !others_are_under_way());
+            // What is held back is not counted, not even while it looks whether it may go on.
+            for _ in 0..8 {
+                scope.spawn(|| drop(UnderWay::begin()));
+            }
+            let end = Instant::now() + Duration::from_millis(200);
+            while Instant::now() < end {
+                assert!((0..1000).all(|_| !others_are_under_way()));
+            }
             end_fork();
         });
         assert!(began.load(Ordering::SeqCst));
+        begin_fork();
         set_unquiet(true);
         assert!(ask_child(is_cut_off));
-        set_unquiet(false);
+        end_fork();
+        assert!(ask_child(|| !is_cut_off()), "what went on at one fork says nothing of the next");
     }
 }
