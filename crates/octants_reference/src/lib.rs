@@ -212,9 +212,9 @@ unsafe impl Device for ReferenceDevice {
         let kernel = &loaded.kernel;
         let slots = loaded.args.slots.iter();
         let args: Vec<_> = slots.map(|slot| Arg::in_block(kernel, slot, launch.context.args)).collect();
-        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let under_way = Running::begin(&self.under_way);
         let ended = interpret(loaded, &args, launch, self.base);
-        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        drop(under_way);
         match ended {
             Ok(values) => {
                 for (value, slot) in values.iter().zip(&loaded.results.slots) {
@@ -231,6 +231,22 @@ unsafe impl Device for ReferenceDevice {
                 report(&trap, &loaded.sites, record)
             }
         }
+    }
+}
+
+/// A launch that is under way, also until a panic of the interpreter has ended it.
+struct Running<'a>(&'a AtomicUsize);
+
+impl<'a> Running<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
