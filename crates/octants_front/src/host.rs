@@ -45,8 +45,8 @@ pub struct ExprId {
     pub index: u32,
 }
 
-/// What a host object is to the language. Subclasses of a number are that number (an `IntEnum` is an `Int`), and so are the scalars
-/// of array libraries.
+/// What a host object is to the language. Subclasses of a number are that number (an `IntEnum` is an `Int`), unless they have operators of their own; so are
+/// the scalars of array libraries.
 #[derive(Clone, Debug)]
 pub enum Meaning<O> {
     None,

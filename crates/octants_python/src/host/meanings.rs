@@ -39,12 +39,80 @@ const BUILTINS: &[Intrinsic] = &[
     Intrinsic::Super,
 ];
 
+/// The operators of numbers and strings.
+const OPERATORS: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__floordiv__",
+    "__rfloordiv__",
+    "__mod__",
+    "__rmod__",
+    "__pow__",
+    "__rpow__",
+    "__matmul__",
+    "__rmatmul__",
+    "__and__",
+    "__rand__",
+    "__or__",
+    "__ror__",
+    "__xor__",
+    "__rxor__",
+    "__lshift__",
+    "__rlshift__",
+    "__rshift__",
+    "__rrshift__",
+    "__neg__",
+    "__pos__",
+    "__invert__",
+    "__abs__",
+    "__bool__",
+    "__eq__",
+    "__ne__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+];
+
+/// Whether a class derived from a number or a string gives operators a meaning of its own, so that its objects are no plain numbers. Numpy's numbers and
+/// the members of enums calculate as numbers do.
+#[cold]
+fn has_own_operators(class: &Bound<'_, PyType>) -> bool {
+    let module_of = |object: &Bound<'_, PyAny>| {
+        object.getattr_opt("__module__").ok().flatten().map(|name| name.to_string()).unwrap_or_default()
+    };
+    let of_library = |module: &str| matches!(module.split('.').next(), Some("builtins" | "numpy" | "enum"));
+    class.mro().iter().filter(|base| !of_library(&module_of(base))).any(|base| {
+        let Ok(names) = base.getattr("__dict__") else { return false };
+        let own = |name: &&str| names.get_item(*name).is_ok_and(|method| module_of(&method) != "enum");
+        OPERATORS.iter().any(|name| own(&name))
+    })
+}
+
 /// What an object of Python's own kinds of data is to the language; `None` for any other.
 pub(super) fn of_plain<'py>(object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
+    let is_derived = || {
+        !object.is_exact_instance_of::<PyInt>()
+            && !object.is_exact_instance_of::<PyFloat>()
+            && !object.is_exact_instance_of::<PyString>()
+            && has_own_operators(&object.get_type())
+    };
     Some(if object.is_none() {
         Meaning::None
     } else if let Ok(value) = object.cast::<PyBool>() {
         Meaning::Bool(value.is_true())
+    } else if (object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyString>())
+        && is_derived()
+    {
+        Meaning::Other
     } else if object.is_instance_of::<PyInt>() {
         object.extract().map_or(Meaning::Other, Meaning::Int)
     } else if let Ok(value) = object.cast::<PyFloat>() {

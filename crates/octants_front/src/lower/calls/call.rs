@@ -193,7 +193,9 @@ impl<H: Host> Lowerer<'_, H> {
             Passing::ByValue => self.operand(expr)?,
             Passing::ByReference => self.expr(expr)?,
             Passing::ToPython => match self.expr(expr)? {
-                Term::Object(object) if self.is_number(&object) => Term::Object(object),
+                Term::Object(object) if self.is_number(&object) || self.is_text(&object) => {
+                    Term::Object(object)
+                }
                 Term::Formula(number) => Term::Object(self.pinned_object(&number)),
                 term => self.rvalue(term, expr.span)?,
             },

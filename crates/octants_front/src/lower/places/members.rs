@@ -576,6 +576,10 @@ impl<H: Host> Lowerer<'_, H> {
         matches!(self.host.meaning(object), Meaning::Bool(_) | Meaning::Int(_) | Meaning::Float(_))
     }
 
+    pub(crate) fn is_text(&self, object: &H::Object) -> bool {
+        matches!(self.host.meaning(object), Meaning::Str(_))
+    }
+
     fn is_object(&self, of: usize, object: &H::Object) -> bool {
         self.host.same(&self.members[of].dependency.object, object)
     }
