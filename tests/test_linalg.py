@@ -607,3 +607,38 @@ def test_what_matrix_free_solvers_refuse(capsys):
         assert "Initial residual = 2.0" in capsys.readouterr().out
     with pytest.raises(oc.OctantsRuntimeError, match=r"x has shape \(4,\), and Ax \(5,\)"):
         operator.matvec(b, oc.field(oc.f32, 5))
+
+
+def test_what_is_no_matrix_is_refused_in_plain_words(arch):
+    matrix = oc.linalg.SparseMatrix(3, 3, dtype=oc.f64)
+    for product in (lambda: matrix * np.ones(3), lambda: np.ones(3) * matrix, lambda: matrix * "x"):
+        with pytest.raises(TypeError, match="the product with a vector is `A @ x`"):
+            product()
+    assert (np.float32(2) * matrix).shape == (matrix * np.float64(2)).shape == (3, 3)
+    with pytest.raises(TypeError):
+        matrix + np.ones(3)
+    with pytest.raises(TypeError, match=r"an index of a sparse matrix is an integer, not 0\.5"):
+        matrix[0.5, 0]
+    with pytest.raises(TypeError, match="an index of a sparse matrix is an integer, not 'a'"):
+        matrix[0, "a"] = 1.0
+
+
+@pytest.mark.parametrize("wrong", [(-1, 3), (3, -1), (1 << 31, 1), (3, 3, -2)])
+def test_sizes_of_matrices_are_checked(arch, wrong):
+    with pytest.raises(ValueError, match="is an integer from 0 to 2147483647, not"):
+        oc.linalg.SparseMatrixBuilder(*wrong)
+    if len(wrong) == 2:
+        with pytest.raises(ValueError, match="is an integer from 0 to 2147483647, not"):
+            oc.linalg.SparseMatrix(*wrong)
+    with pytest.raises(TypeError, match="num_rows is an integer, not 2.5"):
+        oc.linalg.SparseMatrixBuilder(2.5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_triplets_beyond_64_bits_are_outside(arch):
+    triplets = oc.ndarray(oc.f64, 3)
+    triplets.from_numpy(np.array([1e20, 0, 1.0]))
+    with pytest.raises(
+        oc.OctantsRuntimeError, match="triplet 0: row 100000000000000000000 is outside of a matrix of shape"
+    ):
+        oc.linalg.SparseMatrix(3, 3, dtype=oc.f64).build_from_ndarray(triplets)

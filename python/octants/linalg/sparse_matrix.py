@@ -31,11 +31,25 @@ def _by_rows(storage_format: str) -> bool:
     return _FORMATS[storage_format]
 
 
+def _extent(number, name: str) -> int:
+    """How many rows or columns there are."""
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise TypeError(f"{name} is an integer, not {number!r}")
+    extent = number.__index__()
+    # Indices have 32 bits.
+    if not 0 <= extent < 1 << 31:
+        raise ValueError(f"{name} is an integer from 0 to 2147483647, not {extent}")
+    return extent
+
+
 class SparseMatrix:
     """A sparse matrix of f32 or f64. A ``SparseMatrixBuilder`` makes one of what kernels add to it.
 
     ``A + B``, ``A - B``, ``2 * A``, ``A * B`` (entry by entry), ``A @ B``, ``A @ x``; ``A[i, j]`` reads and sets entries.
     """
+
+    #: Operators with arrays of numpy are this class's to give: else numpy would take a matrix for a number.
+    __array_ufunc__ = None
 
     def __init__(
         self,
@@ -49,7 +63,8 @@ class SparseMatrix:
         if sm is None:
             if n is None:
                 raise TypeError("SparseMatrix takes the number of rows, n, and of columns, m")
-            sm = empty((n, n if m is None else m), _by_rows(storage_format), numpy_type(self.dtype))
+            n = _extent(n, "n")
+            sm = empty((n, n if m is None else _extent(m, "m")), _by_rows(storage_format), numpy_type(self.dtype))
         self.n, self.m = sm.shape
         #: The entries, as numpy arrays.
         self.matrix = sm
@@ -106,12 +121,15 @@ class SparseMatrix:
             values = self.matrix.values
             return self._made(self.matrix.with_values(values * values.dtype.type(other)))
         if not isinstance(other, SparseMatrix):
-            return NotImplemented
+            raise TypeError(
+                f"a sparse matrix is multiplied by a number or, entry by entry, by a sparse matrix, not by {type(other).__name__}; "
+                "the product with a vector is `A @ x`"
+            )
         self._require_shape(other)
         return self._made(self.matrix.times_entries(other.matrix))
 
     def __rmul__(self, other):
-        return self * other if isinstance(other, numbers.Real) else NotImplemented
+        return self * other
 
     def __matmul__(self, other):
         if isinstance(other, SparseMatrix):
@@ -152,6 +170,9 @@ class SparseMatrix:
     def _checked(self, indices) -> tuple[int, int]:
         if not isinstance(indices, tuple) or len(indices) != 2:
             raise TypeError(f"an entry of a sparse matrix has two indices, not {indices!r}")
+        for index in indices:
+            if not hasattr(index, "__index__"):
+                raise TypeError(f"an index of a sparse matrix is an integer, not {index!r}")
         row, column = (index.__index__() for index in indices)
         if not (0 <= row < self.n and 0 <= column < self.m):
             raise OctantsAssertionError(f"index {(row, column)} is outside of a matrix of shape {self.shape}")
@@ -183,6 +204,12 @@ class SparseMatrix:
             broken = numpy.flatnonzero((given != numpy.trunc(given)) | ~numpy.isfinite(given))
             if len(broken):
                 raise OctantsRuntimeError(f"triplet {broken[0]} has the {name} {given[broken[0]]}, which is no integer")
+            # What is outside of 64 bits is not converted.
+            outside = numpy.flatnonzero((given < 0) | (given >= self.shape[name == "column"]))
+            if len(outside):
+                raise OctantsRuntimeError(
+                    f"triplet {outside[0]}: {name} {given[outside[0]]:.0f} is outside of a matrix of shape {self.shape}"
+                )
         places = (rows.astype(numpy.int64), columns.astype(numpy.int64))
         values = numpy.ascontiguousarray(values, numpy_type(self.dtype))
         self._replace(of_triplets(self.shape, self.matrix.by_rows, *places, values))
@@ -245,9 +272,9 @@ class SparseMatrixBuilder:
         if num_rows is None:
             raise TypeError("SparseMatrixBuilder takes the number of rows, num_rows, and of columns, num_cols")
         _by_rows(storage_format)
-        self.num_rows = num_rows
-        self.num_cols = num_rows if num_cols is None else num_cols
-        self.max_num_triplets = max_num_triplets
+        self.num_rows = _extent(num_rows, "num_rows")
+        self.num_cols = self.num_rows if num_cols is None else _extent(num_cols, "num_cols")
+        self.max_num_triplets = _extent(max_num_triplets, "max_num_triplets")
         self.dtype = real_type(dtype, "a sparse matrix builder")
         self.storage_format = storage_format
         # An array has an element at least.
