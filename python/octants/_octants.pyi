@@ -158,6 +158,17 @@ class Kernel:
     def _replay_grad(
         self, record: Record, kwargs: dict[str, Any] | None, *, log: WriteLog, values: int, derivatives: int
     ) -> None: ...
+    def _require_unchanged(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        log: WriteLog,
+        own: WriteLog,
+        since: int,
+        called: str,
+    ) -> None: ...
+    @property
+    def _draws_random(self) -> bool: ...
     def _needed_values(self, record: Record) -> list[tuple[str, int]]: ...
     def compile_statistics(self) -> list[dict[str, float]]:
         """Where the time of each compilation went, newest first: a list of dicts with milliseconds."""

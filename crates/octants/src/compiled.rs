@@ -59,6 +59,16 @@ impl CompiledKernel {
         regions(self.ir(), footprint, self.args(), block, |touched| touched.written)
     }
 
+    /// Likewise those that it reads.
+    pub fn reads(&self, footprint: &Footprint, block: &[u8]) -> Vec<(usize, Region)> {
+        regions(self.ir(), footprint, self.args(), block, |touched| touched.read)
+    }
+
+    /// Whether each launch draws other random numbers.
+    pub fn draws_random(&self) -> bool {
+        self.plan.uses().key
+    }
+
     /// Likewise those that it reads or writes, of parameters that are wanted.
     pub fn touches(
         &self,

@@ -724,6 +724,36 @@ impl Kernel {
         })
     }
 
+    /// Refuses a launch that reads what was written in an entry of the log from `since` on, unless `own` has it, too. `called` is on whose behalf it runs.
+    fn _require_unchanged<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        log: &Bound<'py, WriteLog>,
+        own: &Bound<'py, WriteLog>,
+        since: usize,
+        called: &str,
+    ) -> PyResult<()> {
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            let mut launch = LaunchArguments::new(stream.is_some());
+            let code = self.find_or_make(args.py(), What::Value, arguments, &mut launch)?;
+            write_log::require_unchanged(
+                args.py(),
+                &code,
+                launch.bytes(),
+                (log.get(), since),
+                own.get(),
+                called,
+            )
+        })
+    }
+
+    /// Whether the newest code draws random numbers, which are others at each launch.
+    #[getter]
+    fn _draws_random(&self) -> bool {
+        self.specialisations(What::Value).first().is_some_and(|newest| newest.compiled.draws_random())
+    }
+
     /// What the derivative of a recorded call reads of the kernel's arrays: their names, and a number for each that other values have another of.
     fn _needed_values(&self, py: Python<'_>, record: &Bound<'_, Record>) -> PyResult<Vec<(String, u64)>> {
         errors::gateway(|| self.values_of_record(py, record.get()))

@@ -268,6 +268,32 @@ pub fn tell_of_torch(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     tell_of(tensor.py(), "an in-place operation of torch", "before", &[Region::all(array)])
 }
 
+/// Refuses a launch that reads what was written since an entry of a log, unless its caller has written it itself.
+pub fn require_unchanged(
+    py: Python<'_>,
+    code: &Specialisation,
+    block: &[u8],
+    (log, since): (&WriteLog, usize),
+    own: &WriteLog,
+    called: &str,
+) -> PyResult<()> {
+    let (log, own) = (log.log(), own.log());
+    for (param, region) in code.compiled.reads(code.footprint(), block) {
+        let Some(writer) = log.writer_since(since, &region) else { continue };
+        if own.writer_since(0, &region).is_some() {
+            continue;
+        }
+        let array = code.compiled.param_name(param);
+        let text = format!(
+            "the gradients of {called} need what it saw of `{array}`, and {writer} has written there since"
+        );
+        let help = "write to another array or to another row of it, or keep what the function for the gradients needs";
+        let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
+        return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
+    }
+    Ok(())
+}
+
 /// The file and line of the user's program that runs now.
 pub fn user_line(py: Python<'_>) -> PyResult<String> {
     py.import(intern!(py, "octants._fields.field"))?.call_method0(intern!(py, "user_line"))?.extract()

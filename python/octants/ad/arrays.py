@@ -74,6 +74,26 @@ def numbers_of(array):
     return array.detach().cpu().numpy().copy() if is_torch(array) else array.to_numpy()
 
 
+def set_numbers(array, numbers) -> None:
+    """Sets the elements to those of a numpy array."""
+    if is_torch(array):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        array.detach().copy_(torch.from_numpy(numbers))
+    else:
+        array.from_numpy(numbers)
+
+
+def companion_owners() -> Iterator:
+    """The fields that have gradients, but for sparse ones."""
+    from .._fields.builder import companions
+
+    for field in list(companions):
+        owner = None if field._companion_owner is None else field._companion_owner()
+        if owner is not None and owner._is_live and not owner._is_sparse and not owner._is_struct:
+            yield owner
+
+
 def with_gradients(arrays, what: str) -> list:
     """The arrays of a list, or the one array, all of which have gradients."""
     listed = arrays if isinstance(arrays, (list, tuple)) else [arrays]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from hashlib import blake2b
 
-from .._fields.builder import companions
 from .._fields.field import Field
 from .._fields.making import allocate_like
 from .._fields.matrix import MatrixField
@@ -13,7 +12,7 @@ from .._fields.scalar import ScalarField
 from .._ndarrays import _made
 from .._octants import Kernel, Ndarray, host_only
 from ..exceptions import OctantsRuntimeError
-from .arrays import numbers_of, unwrapped
+from .arrays import companion_owners, numbers_of, unwrapped
 from .tape import Tape, current_recorder, unrecorded, unwatch, watch, watchers
 
 #: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
@@ -127,6 +126,10 @@ class _StepTape(Tape):
         self.restore, self.step = restore, step
 
     def _go_back(self, recorded) -> None:
+        if not isinstance(recorded.called, Kernel) and recorded.called._reads_arrays:
+            # What it reads is known when it has read it.
+            self._run_to(self.calls.index(recorded) + 1)
+            recorded.entries = self._log.entries
         try:
             super()._go_back(recorded)
         except OctantsRuntimeError as error:
@@ -150,6 +153,9 @@ class _StepTape(Tape):
 
 class _Rollout:
     """Steps, and copies of the state before some of them."""
+
+    #: Steps run again from copies.
+    _reads_arrays = False
 
     def __init__(self, step, n: int, state: list[tuple], snapshots: int):
         self.step, self.n, self.state, self.snapshots = step, n, state, snapshots
@@ -195,10 +201,15 @@ class _Rollout:
 
     def remember(self, tape: Tape) -> None:
         """Finds out what steps write beside the state."""
+        recorded = tape.calls[-1]
+        if recorded.random is not None:
+            raise OctantsRuntimeError(
+                f"`{recorded.random}` draws random numbers in a step of a checkpoint, which are others when the step runs again: draw them before, and read them from an "
+                "array"
+            )
         own = [id(array) for pair in self.state for array in pair]
-        fields = [field._companion_owner() for field in list(companions) if field._companion_owner is not None]
-        arrays = {id(one): one for one in (*tape.calls[-1].arrays, *fields) if isinstance(one, (Field, Ndarray))}
-        self.others = [one for number, one in arrays.items() if number not in own and _is_written(tape, one)]
+        arrays = {id(one): one for one in (*recorded.arrays, *companion_owners()) if isinstance(one, (Field, Ndarray))}
+        self.others = [one for number, one in arrays.items() if number not in own and tape._log.has_recorded(one)]
 
     def run_to(self, here: int, end: int) -> int:
         """Goes on from the state before step ``here`` to that before the last step, keeping states on the way; gives where it is."""
@@ -298,11 +309,6 @@ def _copy(array):
     made = _like(array)
     made.copy_from(array)
     return made
-
-
-def _is_written(tape: Tape, array) -> bool:
-    is_there = not isinstance(array, Field) or (array._is_live and not array._is_sparse and not array._is_struct)
-    return is_there and tape._log.has_recorded(array)
 
 
 def _is_close(found, expected) -> bool:

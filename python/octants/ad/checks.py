@@ -31,7 +31,8 @@ def value_and_grad(function, loss, inputs):
 def gradcheck(function, inputs, outputs, *, step=None, rtol=None, atol=None) -> bool:
     """Compares gradients of a function that calls kernels with central differences, for some weighted sum of the outputs.
 
-    ``inputs`` and ``outputs`` are fields or ndarrays with gradients, or lists of these; they hold what they held before when it is over. Raises an
+    ``inputs`` and ``outputs`` are fields or ndarrays with gradients, or lists of these. They and all other ndarrays and fields with gradients that the function uses hold what they
+    held before when it is over, and each time it is called. Raises an
     ``AssertionError`` that shows both. Takes two calls for each scalar of the inputs.
     """
     import numpy
@@ -40,12 +41,18 @@ def gradcheck(function, inputs, outputs, *, step=None, rtol=None, atol=None) -> 
     of, results = with_gradients(inputs, "inputs"), with_gradients(outputs, "outputs")
     before = [(one, one.to_numpy()) for one in {id(one): one for one in (*of, *results)}.values()]
     single = any(values.dtype != numpy.float64 for _, values in before)
-    step = step or (1e-2 if single else 1e-6)
-    rtol, atol = rtol or (1e-2 if single else 1e-5), atol or (1e-3 if single else 1e-7)
+    step = (1e-2 if single else 1e-6) if step is None else step
+    rtol = (1e-2 if single else 1e-5) if rtol is None else rtol
+    atol = (1e-3 if single else 1e-7) if atol is None else atol
     random = numpy.random.default_rng(0)
     weights = [random.uniform(0.5, 1.5, one.to_numpy().shape) for one in results]
 
+    tape = Tape()
+    # What the function keeps in other arrays is as before each time.
+    tape._saving = True
+
     def restore():
+        tape._restore()
         for one, values in before:
             one.from_numpy(values)
 
@@ -56,7 +63,7 @@ def gradcheck(function, inputs, outputs, *, step=None, rtol=None, atol=None) -> 
         return sum(float((one.to_numpy() * weight).sum()) for one, weight in zip(results, weights, strict=True))
 
     try:
-        with Tape() as tape:
+        with tape:
             function()
         tape._clear_arrays()
         for one in of:

@@ -55,6 +55,8 @@ class _Replaced:
     """A function with gradients of its own."""
 
     __name__: str
+    #: Whether going back reads arrays as they were at the call.
+    _reads_arrays = True
 
     def __init__(self, func: Callable):
         functools.update_wrapper(self, func)

@@ -11,7 +11,7 @@ from .._fields.field import user_line
 from .._octants import Kernel, Sinks, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from .arrays import arrays_in, is_torch, numbers_of, require_loss, set_all, unwrapped, with_gradients
+from .arrays import arrays_in, companion_owners, is_torch, numbers_of, require_loss, set_all, set_numbers, unwrapped, with_gradients
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -102,16 +102,48 @@ class _Whole:
     def __init__(self, forward: FwdMode | None):
         self.forward = forward
         self.arrays: dict[int, Any] = {}
+        #: A kernel that draws random numbers.
+        self.random: str | None = None
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         for array in arrays_in((*args, *(kwargs or {}).values())):
             self.arrays[id(array)] = array
         if self.forward is not None:
             return self.forward._call(kernel, args, kwargs)
+        result = kernel._launch(args, kwargs, False)
+        if kernel._draws_random:
+            self.random = kernel.__name__
+        return result
+
+    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
+        pass
+
+
+class _ByHand:
+    """Watches a function that goes back for another one: its kernels read what that one saw, or what they have written themselves."""
+
+    _sees_copies = _takes_wholes = False
+
+    def __init__(self, tape: Tape, recorded: _Recorded):
+        self.tape, self.recorded = tape, recorded
+        self._log = WriteLog()
+
+    def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        called = f"`{self.recorded.called.__name__}`, called at {self.recorded.line},"
+        kernel._require_unchanged(args, kwargs, self.tape._log, self._log, self.recorded.entries, called)
         return kernel._launch(args, kwargs, False)
 
     def _host_touches(self, array, method: str, index, entry: int | None) -> None:
         pass
+
+    def run(self) -> None:
+        self._log.open()
+        watch(self)  # type: ignore[arg-type]
+        try:
+            self.recorded.called.grad(*self.recorded.args, **(self.recorded.kwargs or {}))
+        finally:
+            unwatch(self)  # type: ignore[arg-type]
+            self._log.close()
 
 
 def clear_all_gradients(gradient_type: str = "grad") -> None:
@@ -128,7 +160,7 @@ def clear_all_gradients(gradient_type: str = "grad") -> None:
 class _Recorded:
     """A call, what was kept of it, and how much of the log was written when it was over."""
 
-    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "record", "snapshot")
+    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "line", "random", "record", "snapshot")
 
     def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
         self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
@@ -136,6 +168,9 @@ class _Recorded:
         self.snapshot: list[tuple[str, int]] | None = None
         #: Of a function of the host: the arrays that its kernels were called with.
         self.arrays: list = []
+        #: Likewise one of them that draws random numbers, and where the function was called.
+        self.random: str | None = None
+        self.line = ""
 
 
 class Tape:
@@ -176,6 +211,9 @@ class Tape:
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
             raise OctantsAssertionError("grad_check is a list of the fields or ndarrays whose gradients are compared")
         self._compared = with_gradients(list(grad_check or ()), "the members of grad_check")
+        #: Values from before the tape, of arrays that it uses, if its calls run again.
+        self._saving = bool(self._compared)
+        self._saved: dict[int, tuple] = {}
         if self._compared and self.loss is None:
             raise OctantsAssertionError("grad_check compares with differences of the loss: the Tape has none")
         if validation and not _debug():
@@ -190,6 +228,7 @@ class Tape:
             raise AssertionError("a Tape can be entered only once")
         if self.loss is not None:
             require_loss(self.loss)
+        self._save(list(companion_owners()))
         around = watchers()
         if any(isinstance(one, Tape) for one in around):
             raise OctantsRuntimeError("Tapes cannot be nested: another one is active in this thread")
@@ -221,6 +260,7 @@ class Tape:
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         self._note_tensors()
+        self._save(arrays_in((*args, *(kwargs or {}).values())) if self._saving else ())
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
@@ -236,6 +276,17 @@ class Tape:
         self._remember_tensors(record.arrays if record is not None else ())
         self.calls.append(recorded)
         return result
+
+    def _save(self, arrays: Iterable) -> None:
+        """Keeps the values that arrays had before the tape used them, if the calls are to run again."""
+        for array in arrays if self._saving else ():
+            if id(array) not in self._saved:
+                self._saved[id(array)] = array, numbers_of(array)
+
+    def _restore(self) -> None:
+        """Gives arrays the values of before the tape."""
+        for array, numbers in self._saved.values():
+            set_numbers(array, numbers)
 
     def _host_touches(self, array, method: str, index, entry: int | None) -> None:
         """Refuses values that the host may have computed of those of recorded calls: their derivatives would be lost."""
@@ -288,7 +339,7 @@ class Tape:
         for array in arrays_in((*args, *kwargs.values())):
             whole.arrays[id(array)] = array
         recorded = _Recorded(called, args, kwargs, self._log.entries)
-        recorded.arrays = list(whole.arrays.values())
+        recorded.arrays, recorded.random, recorded.line = list(whole.arrays.values()), whole.random, user_line()
         self._remember_tensors(recorded.arrays)
         self.calls.append(recorded)
         return result
@@ -322,7 +373,10 @@ class Tape:
         if not isinstance(called, Kernel):
             if not self._is_step:
                 self._require_unwritten(recorded)
-            called.grad(*args, **(kwargs or {}))
+            if called._reads_arrays:
+                _ByHand(self, recorded).run()
+            else:
+                called.grad(*args, **(kwargs or {}))
             return
         if recorded.record is None:  # nothing of the call has derivatives
             return
@@ -373,6 +427,23 @@ class Tape:
     def _compare(self) -> None:
         import numpy
 
+        after = [(array, numbers_of(array)) for array, _ in self._saved.values()]
+        value = self._loss_value()
+        again = self._again()
+        if not numpy.isclose(again, value, rtol=1e-5, atol=1e-7, equal_nan=True):
+            raise OctantsAssertionError(
+                f"grad_check runs the calls of the Tape again, and they come to another loss, {again} instead of {value}: the host has written arrays or changed "
+                "values between them, or they draw random numbers. oc.ad.gradcheck calls a function of yours again instead"
+            )
+        try:
+            self._compare_each()
+        finally:
+            for array, numbers in after:
+                set_numbers(array, numbers)
+
+    def _compare_each(self) -> None:
+        import numpy
+
         for number, array in enumerate(self._compared):
             found = numbers_of(array.grad)
             expected = self._differences(array)
@@ -386,7 +457,7 @@ class Tape:
         """Central differences of the loss. Runs the calls again, twice for each scalar."""
         import numpy
 
-        before = array.to_numpy()
+        before = self._saved[id(array)][1] if id(array) in self._saved else array.to_numpy()
         found = numpy.zeros(before.shape, dtype=numpy.float64)
         step = 1e-6 if before.dtype == numpy.float64 else 1e-2
         for index in numpy.ndindex(before.shape):
@@ -394,15 +465,16 @@ class Tape:
             for sign in (1, -1):
                 moved = before.copy()
                 moved[index] += sign * step
-                array.from_numpy(moved)
-                losses.append((self._again(), float(moved[index])))
+                losses.append((self._again(array, moved), float(moved[index])))
             (above, high), (below, low) = losses
             found[index] = (above - below) / (high - low)
-        array.from_numpy(before)
-        self._again()
         return found
 
-    def _again(self) -> float:
+    def _again(self, array=None, numbers=None) -> float:
+        """The loss of the same calls, from the values of before, but for an array."""
+        self._restore()
+        if array is not None:
+            set_numbers(array, numbers)
         set_all(self.loss, 0)
         for recorded in self.calls:
             if isinstance(recorded.called, Kernel):

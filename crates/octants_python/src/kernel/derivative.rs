@@ -14,8 +14,9 @@ use crate::under_way::Outside;
 use crate::{derivative_errors, errors, stack, tensor};
 
 impl Kernel {
-    /// The code of a derivative.
+    /// The code of a derivative. `in_tape` says that the run is recorded, and that nothing of it can be kept.
     #[cold]
+    #[expect(clippy::too_many_arguments)]
     pub(super) fn differentiate<'py>(
         &self,
         py: Python<'py>,
@@ -23,6 +24,7 @@ impl Kernel {
         kind: DerivativeKind,
         lowered: &Lowered<Bound<'py, PyAny>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
+        in_tape: bool,
         cancel: &Cancel,
     ) -> PyResult<Specialisation> {
         let Lowered { kernel, dependencies, fields, returns, .. } = lowered;
@@ -46,7 +48,7 @@ impl Kernel {
             }
         };
         let gradient = made.map_err(|error| errors::from_error(py, &error))?.map_err(|mut refusals| {
-            if kind == DerivativeKind::ForwardOverReverse {
+            if in_tape || kind == DerivativeKind::ForwardOverReverse {
                 // The run was in a tape, and nothing of it was kept.
                 refusals.iter_mut().for_each(Refusal::cannot_be_kept);
             }

@@ -96,7 +96,8 @@ impl Kernel {
         let signals = SignalScope::begin(py)?;
         if let What::Derivative(kind) = what {
             let begin = Instant::now();
-            let mut made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            let mut made =
+                self.differentiate(py, current, kind, &lowered, arguments, false, signals.request())?;
             made.globals = seen.take();
             let differentiating = begin.elapsed();
             signals.finish(py, Ok(()), false, errors::from_error)?;
@@ -120,7 +121,7 @@ impl Kernel {
                 made
             } else {
                 let make = |kind, lowered| {
-                    self.differentiate(py, current, kind, lowered, arguments, signals.request())
+                    self.differentiate(py, current, kind, lowered, arguments, true, signals.request())
                 };
                 let mut made = make(DerivativeKind::Forward, &lowered)?;
                 let finding = has_trees.then(|| lower(&finding_cells)).transpose()?;
@@ -139,7 +140,7 @@ impl Kernel {
             checks.has_trees = true;
             // Nothing is kept of a run that makes cells: its derivative must do without.
             let finding = lower(&finding_cells)?;
-            let made = self.differentiate(py, current, kind, &finding, arguments, signals.request())?;
+            let made = self.differentiate(py, current, kind, &finding, arguments, true, signals.request())?;
             backward = Some(made.as_backward());
         } else if what == What::Recording {
             let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
@@ -152,7 +153,7 @@ impl Kernel {
                 disk_cache::tell(py, self.runtime.get(), &current.session)?;
                 return Ok(self.keep(current, what, made));
             }
-            let made = self.differentiate(py, current, kind, &lowered, arguments, signals.request())?;
+            let made = self.differentiate(py, current, kind, &lowered, arguments, true, signals.request())?;
             backward = Some(made.as_backward());
         }
         let checked = match what {
