@@ -11,7 +11,17 @@ from .._fields.field import user_line
 from .._octants import Kernel, Sinks, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
-from .arrays import arrays_in, companion_owners, is_torch, numbers_of, require_loss, set_all, set_numbers, unwrapped, with_gradients
+from .arrays import (
+    arrays_in,
+    companion_owners,
+    is_torch,
+    numbers_of,
+    require_loss,
+    set_all,
+    set_numbers,
+    unwrapped,
+    with_gradients,
+)
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
