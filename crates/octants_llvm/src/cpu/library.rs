@@ -36,12 +36,12 @@ impl Emitter<'_> {
     ) -> Val {
         match self.written_out(options, function, operands) {
             Some(result) => result,
-            None => self.from_library(options, function, operands),
+            None => self.call_library(options, function, operands),
         }
     }
 
     /// Of a library, whether or not there is another form.
-    pub(super) fn from_library(
+    pub(super) fn call_library(
         &mut self,
         options: CpuOptions,
         function: LibraryFunction,
