@@ -106,6 +106,12 @@ class Tensor(_octants.Tensor):
             "a tensor is looped over in kernels; on the host, loop over to_numpy() or over indices"
         )
 
+    def __float__(self) -> float:
+        return float(self._impl)
+
+    def __int__(self) -> int:
+        return int(self._impl)
+
     def fill(self, value, *, qd_stream=None) -> None:
         """Sets every element."""
         self._impl.fill(value, qd_stream=qd_stream)

@@ -57,7 +57,12 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let width = rows.first().and_then(|row| row.as_ref().map(Vec::len));
         let equal = rows.iter().all(|row| row.as_ref().map(Vec::len) == width);
-        if items.is_empty() || !equal || width == Some(0) {
+        if items.is_empty() || width == Some(0) {
+            let what = if intrinsic == Intrinsic::Vector { "vector" } else { "matrix" };
+            let message = format!("a {what} has an entry at least, and this one has none");
+            return Err(self.error_with_help(Code::TensorEntries, list.span, message, intrinsic.doc()));
+        }
+        if !equal {
             return Err(self.error_with_help(
                 Code::TensorEntries,
                 list.span,

@@ -35,9 +35,7 @@ impl<H: Host> Lowerer<'_, H> {
         match &target.kind {
             ExprKind::Name(name) => self.assign_name_from(name, term, target.span, from),
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
-                if let Some(starred) = targets.iter().find(|t| matches!(t.kind, ExprKind::Starred(_))) {
-                    return Err(self.not_assignable(starred));
-                }
+                self.refuse_starred(targets)?;
                 let items = self.unpack(&term, targets.len(), target.span, from)?;
                 for (target, item) in targets.iter().zip(items) {
                     let item = self.loaded(item, from)?;
@@ -54,6 +52,14 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => Err(self.not_assignable(target)),
             },
             _ => Err(self.not_assignable(target)),
+        }
+    }
+
+    /// No target takes what is left over.
+    pub(crate) fn refuse_starred(&mut self, targets: &[Expr]) -> Fallible<()> {
+        match targets.iter().find(|target| matches!(target.kind, ExprKind::Starred(_))) {
+            Some(starred) => Err(self.not_assignable(starred)),
+            None => Ok(()),
         }
     }
 
@@ -74,6 +80,18 @@ impl<H: Host> Lowerer<'_, H> {
             && let Meaning::Ndarray | Meaning::HostArray = self.host.meaning(&object)
         {
             return self.captured_array(&object, target.span);
+        }
+        if let ExprKind::Subscript { value, .. } = &target.kind
+            && let Ok(Term::Object(object)) = self.expr(value)
+            && let Meaning::List | Meaning::Dict | Meaning::Tuple = self.host.meaning(&object)
+        {
+            let what = self.host.type_name(&object);
+            return self.error_with_help(
+                Code::AssignTarget,
+                target.span,
+                format!("an item of a {what} of the host cannot be assigned in a kernel"),
+                "globals and members of objects are constants of a kernel: keep the numbers in a field or an array, or in a list or a vector that the kernel makes",
+            );
         }
         if let ExprKind::Attribute { .. } = target.kind {
             return self.error_with_help(
@@ -295,6 +313,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(())
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                self.refuse_starred(targets)?;
                 let items = self.unpack(term, targets.len(), target.span, from)?;
                 for (target, item) in targets.iter().zip(items) {
                     self.assign_static(target, &item, from)?;

@@ -48,6 +48,7 @@ impl<H: Host> Lowerer<'_, H> {
             None => Annotation::None,
         };
         let returned = self.frame_mut().returned.take();
+        let empty = returned.as_ref().and_then(|(term, at)| matches!(term, Term::None).then_some(*at));
         let returned = match returned {
             Some((Term::None, _)) => None,
             Some((Term::Nothing(_), _)) if annotation == Annotation::None => None,
@@ -67,7 +68,7 @@ impl<H: Host> Lowerer<'_, H> {
                     .help(format!("write `def {}(...) -> oc.f32:` with the type that it returns", tree.name)),
                 ));
             }
-            (_, None) => return Err(self.missing_return(&tree)),
+            (_, None) => return Err(self.missing_return(&tree, empty)),
             (Annotation::Tuple(items), Some((term, at))) => {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
                 let mut values = Vec::new();
@@ -90,9 +91,18 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(returns)
     }
 
-    fn missing_return(&self, tree: &Function) -> Box<octants_diag::Diagnostic> {
+    /// A function that is annotated returns nothing: `empty` is where it does so.
+    fn missing_return(&self, tree: &Function, empty: Option<Span>) -> Box<octants_diag::Diagnostic> {
         let noun = if self.frames.len() == 1 { "Kernel" } else { "Function" };
         let span = tree.returns.unwrap_or(tree.name_span);
+        if let Some(empty) = empty {
+            let message = format!("{noun} has a return type, but this returns no value");
+            return Box::new(
+                self.diagnostic(Code::MissingReturn, empty, message)
+                    .label(span, "annotated here")
+                    .help("return a value, or remove the annotation"),
+            );
+        }
         self.error_with_help(
             Code::MissingReturn,
             span,
@@ -264,7 +274,8 @@ impl<H: Host> Lowerer<'_, H> {
                 Annotation::None | Annotation::Other(_) | Annotation::Optional(_) | Annotation::Template,
                 returned,
             ) => Ok(returned.map_or(Term::Nothing(tree.name.clone()), |(term, _)| term)),
-            (_, None | Some((Term::None, _))) => Err(self.missing_return(tree)),
+            (_, None) => Err(self.missing_return(tree, None)),
+            (_, Some((Term::None, at))) => Err(self.missing_return(tree, Some(at))),
             (Annotation::Tuple(items), Some((term, at))) => {
                 let terms = self.returned_items(&term, items.len(), at, annotation_span)?;
                 let mut values = Vec::new();

@@ -101,6 +101,7 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(())
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                self.refuse_starred(targets)?;
                 let items = Term::Tuple(self.static_items(&item, target.span)?);
                 let items = self.unpack(&items, targets.len(), target.span, target.span)?;
                 for (target, item) in targets.iter().zip(items) {

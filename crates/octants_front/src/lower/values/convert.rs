@@ -177,15 +177,18 @@ impl<H: Host> Lowerer<'_, H> {
         if Const::from_i128(ty, value).as_i128() == Some(value) {
             return Ok(());
         }
-        let wider = match value {
-            v if i64::try_from(v).is_ok() => "oc.i64",
-            _ => "oc.u64",
+        let help = if i64::try_from(value).is_ok() {
+            "write `oc.i64(...)` around it, or call `oc.init(default_ip=oc.i64)`"
+        } else if u64::try_from(value).is_ok() {
+            "write `oc.u64(...)` around it"
+        } else {
+            "no integer type has more than 64 bits: write it as a real, `float(...)`"
         };
         Err(self.error_with_help(
             Code::LiteralRange,
             span,
             format!("integer {value} exceeded the range of default_ip: {}", ty.name()),
-            format!("write `{wider}(...)` around it, or call `oc.init(default_ip=oc.i64)`"),
+            help,
         ))
     }
 

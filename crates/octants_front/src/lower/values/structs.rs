@@ -164,10 +164,15 @@ impl<H: Host> Lowerer<'_, H> {
                         (Some(name), true) => format!("member `{name}` is given twice"),
                         (Some(name), false) => format!("the struct has no member `{name}`"),
                         (None, _) => {
-                            format!("the struct has {} members, got {}", known.len(), arguments.len())
+                            format!(
+                                "the struct has {}, got {}",
+                                crate::lower::error::counted(known.len(), "member", "members"),
+                                arguments.len()
+                            )
                         }
                     };
-                    let help = format!("it has the members {}", known.join(", "));
+                    let noun = if known.len() == 1 { "member" } else { "members" };
+                    let help = format!("it has the {noun} {}", known.join(", "));
                     return Err(self.error_with_help(Code::StructMembers, argument.span, message, help));
                 }
             }
