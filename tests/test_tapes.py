@@ -1,5 +1,7 @@
 """Tapes, what programs do around them, and forward mode."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -436,3 +438,46 @@ def test_what_iterations_make_together(arch, mode):
         y.grad.from_numpy(weights)
         tape.grad()
         np.testing.assert_allclose(x.grad.to_numpy() @ seed, weights @ along, rtol=1e-6)
+
+
+WARNED_PROGRAM = """
+import warnings
+import octants as oc
+oc.init(arch=oc.cpu, log_level="error")
+x, loss = oc.field(oc.f64, 2, needs_grad=True), oc.field(oc.f64, (), needs_grad=True)
+plain = oc.field(oc.f64, 2)
+
+@oc.kernel
+def store():
+    for i in x:
+        plain[i] = 2.0 * x[i]
+        loss[None] += x[i]
+
+@oc.kernel
+def total():
+    for i in x:
+        loss[None] += plain[i] + x[i]
+
+shown = []
+
+def show(message, *_):
+    shown.append(str(message))
+    # It is code of the program's, which may launch in the tape as well.
+    store()
+
+warnings.simplefilter("always")
+warnings.showwarning = show
+with oc.ad.Tape(loss):
+    store()
+    total()
+assert any("Gradients of `plain` are not allocated" in text for text in shown), shown
+print("over")
+"""
+
+
+@pytest.mark.no_device
+def test_who_shows_a_warning_of_a_tape_may_launch_in_it(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(WARNED_PROGRAM)
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "over\n", ran.stderr

@@ -445,3 +445,23 @@ fn a_stream_that_is_idle_is_not_recorded_to_wait_for() {
     let trace = device.take_trace();
     assert!(!trace.iter().any(|line| line.starts_with("record_event")), "{trace:?}");
 }
+
+/// Who keeps something for a stream until then does not let go of it while a session ends: its streams may still be at work.
+#[test]
+fn an_event_of_a_session_that_ends_is_over_when_its_streams_are_gone() {
+    let (device, context, plan) = quiet_setup();
+    let (_, other, other_plan) = quiet_setup();
+    let (one, event) = (stream(&context), EventHandle::create(&context).unwrap());
+    assert!(event.is_of(&context) && !event.is_of(&other));
+    device.set_busy(octants_hal::Stream(one.handle()), true);
+    event.record(Some(&one.live().unwrap())).unwrap();
+    assert!(!event.is_over());
+    device.set_busy(octants_hal::Stream(one.handle()), false);
+    assert!(event.is_over());
+    context.end();
+    assert_eq!(event.is_passed(), Err(StreamError::Stale));
+    assert!(!event.is_over(), "nobody can say while the context is there");
+    drop((plan, context));
+    assert!(event.is_over());
+    drop((other, other_plan));
+}
