@@ -1,5 +1,7 @@
 """A launch evaluates once what its kernel evaluates once, however much code there is for the kernel, and also if code is made then."""
 
+import types
+
 import pytest
 
 import octants as oc
@@ -250,3 +252,39 @@ def test_a_call_that_changes_a_member_that_the_kernel_reads_is_refused():
     for _ in range(3):
         with pytest.raises(oc.OctantsRuntimeTypeError, match="`self.count` changed while"):
             ticking.kernel()
+
+
+settings = types.ModuleType("settings")
+
+#: The first integer that f32 does not have.
+LONG = 16_777_217
+
+
+def rekind():
+    calls.append("rekind")
+    settings.kind = oc.f64
+    return 0
+
+
+@oc.kernel
+def kinds_often() -> oc.f64:
+    s = oc.f64(0.0)
+    for _ in oc.static(range(100)):
+        s += oc.cast(LONG, settings.kind)
+    return s
+
+
+@oc.kernel
+def kinds_around_a_call() -> oc.f64:
+    before = oc.cast(oc.cast(LONG, settings.kind), oc.f64)
+    after = oc.static(rekind()) + oc.cast(oc.cast(LONG, settings.kind), oc.f64)
+    return after - before
+
+
+def test_attributes_of_modules_are_those_of_their_place_in_the_text():
+    for kind in (oc.f32, oc.f64, oc.f64, oc.f32):
+        settings.kind = kind
+        assert kinds_often() == 100 * (LONG - (kind is oc.f32))
+    for kind in (oc.f32, oc.f64, oc.f32, oc.f32, oc.f64):
+        settings.kind = kind
+        assert kinds_around_a_call() == (kind is oc.f32)

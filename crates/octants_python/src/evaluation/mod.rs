@@ -56,6 +56,8 @@ pub enum Operation {
     /// Of a method of the first operand: it is asked for by its name.
     CallMethod(Py<PyString>, Vec<String>),
     Attribute(Py<PyString>),
+    /// An attribute of a module or of an object of ours: no code of the user's runs.
+    Read(Py<PyString>),
     Item,
     Binary(BinaryOp),
     Unary(UnaryOp),
@@ -313,7 +315,12 @@ impl Evaluations {
     /// Whether code of the user's may run, which may change what the kernel reads.
     pub fn runs_code(&self) -> bool {
         self.repeated.iter().any(|evaluation| match &*evaluation.operation {
-            Operation::Look | Operation::Tuple | Operation::List | Operation::Dict | Operation::Item => false,
+            Operation::Look
+            | Operation::Tuple
+            | Operation::List
+            | Operation::Dict
+            | Operation::Item
+            | Operation::Read(_) => false,
             Operation::Call(_)
             | Operation::CallMethod(..)
             | Operation::Attribute(_)
@@ -391,7 +398,7 @@ impl Operation {
             (Self::CallMethod(name, names), [receiver, given @ ..]) => {
                 call(&receiver.getattr(name)?, given, names)?
             }
-            (Self::Attribute(name), [object]) => object.getattr(name)?,
+            (Self::Attribute(name) | Self::Read(name), [object]) => object.getattr(name)?,
             (Self::Item, [object, key]) => object.get_item(key)?,
             (Self::Binary(op), [a, b]) => match op {
                 BinaryOp::Add => a.add(b),

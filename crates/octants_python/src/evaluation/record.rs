@@ -50,6 +50,8 @@ pub struct Recorder<'py> {
     taken_of_shared: RefCell<Taken>,
     /// What is known of the newest evaluation.
     past: Cell<Past>,
+    /// Attributes that were read since code of the user's ran, which could have assigned them: the object, the name and the value.
+    read: RefCell<Vec<(Object<'py>, Py<PyString>, Object<'py>)>>,
 }
 
 struct Entry<'py> {
@@ -107,6 +109,18 @@ impl<'py> Recorder<'py> {
             }
             return Ok(result);
         }
+        let operation = match operation {
+            Operation::Attribute(name) if is_quiet(first, name.bind(py)) => {
+                if let Some(value) = self.is_read(first, name.bind(py))? {
+                    return Ok(value);
+                }
+                Operation::Read(name)
+            }
+            other => {
+                self.read.borrow_mut().clear();
+                other
+            }
+        };
         let given = operands;
         // What a function gave is called as it is.
         let (operation, operands) = if self.results.get(first).is_some() {
@@ -153,8 +167,22 @@ impl<'py> Recorder<'py> {
                 self.unsettle(at);
             }
         }
+        if let Operation::Read(name) = &*operation {
+            self.read.borrow_mut().push((first.clone(), name.clone_ref(py), result.clone()));
+        }
         self.add(operation, &operands, steps, seen, &result, (true, is_lasting));
         Ok(result)
+    }
+
+    /// The value of an attribute that a launch compares already.
+    fn is_read(&self, object: &Object<'py>, name: &Bound<'py, PyString>) -> PyResult<Option<Object<'py>>> {
+        let read = self.read.borrow();
+        let known = read
+            .iter()
+            .find(|known| known.0.is(object) && known.1.bind(object.py()).as_any().eq(name).unwrap_or(false));
+        let Some((.., value)) = known else { return Ok(None) };
+        // Another thread may have assigned it.
+        Ok(object.getattr(name)?.is(value).then(|| value.clone()))
     }
 
     /// For a launch for which this was evaluated before.
@@ -261,6 +289,10 @@ impl<'py> Recorder<'py> {
         }
         if self.results.get(object).is_some() {
             return None;
+        }
+        // There is nothing to compare: it is the same object.
+        if object.is_exact_instance_of::<PyTuple>() && is_steady_value(object) {
+            return Some(true);
         }
         let seen = content(object)?;
         let by_value = seen.is_by_value();
@@ -584,6 +616,14 @@ fn content(object: &Object<'_>) -> Option<Seen> {
         || template::is_collection(object)
         || matches!(key, TemplateKey::Own(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
     is_whole.then_some(Seen::Key(key))
+}
+
+/// Whether an attribute is read by Python itself or by us: of a module that has it, or of a class of ours.
+fn is_quiet(object: &Object<'_>, name: &Bound<'_, PyString>) -> bool {
+    if let Ok(module) = object.cast_exact::<PyModule>() {
+        return module.dict().contains(name).unwrap_or(false);
+    }
+    purity::is_own(object.get_type().as_any()) && !is_own_handle(object)
 }
 
 /// An array whose class is numpy's own.

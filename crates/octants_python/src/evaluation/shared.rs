@@ -244,7 +244,7 @@ impl Operation {
         match (self, other) {
             (Self::Call(a), Self::Call(b)) => a == b,
             (Self::CallMethod(name, a), Self::CallMethod(other, b)) => a == b && same(name, other),
-            (Self::Attribute(a), Self::Attribute(b)) => same(a, b),
+            (Self::Attribute(a), Self::Attribute(b)) | (Self::Read(a), Self::Read(b)) => same(a, b),
             (Self::Binary(a), Self::Binary(b)) => a == b,
             (Self::Unary(a), Self::Unary(b)) => a == b,
             (Self::Compare(a), Self::Compare(b)) => a == b,
