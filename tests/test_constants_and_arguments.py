@@ -155,6 +155,9 @@ def test_an_operator_gives_the_same_bits_of_constants_and_of_arguments(arch, ty,
     wrong = {}
     for known, results in [*compared, ("meaning", exact)]:
         for name, result in results.items():
+            # On a GPU functions are steps of the device's own, whose last bits a compiler that computes them beforehand does not know.
+            if arch == "cuda" and name in FUNCTIONS:
+                continue
             if pairs := differences(edges(ty), result, told[name]):
                 wrong[name, known] = pairs[:4]
     assert not wrong, "\n".join(map(str, wrong.items()))

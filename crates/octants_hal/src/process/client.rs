@@ -142,8 +142,9 @@ impl ProcessDevice {
         self.ask(verb, name, |request, _| put(request, words), |answer, _| answer.word())
     }
 
-    /// Takes over what launches have written to shared memory; this stream was seen to be idle.
-    fn read_shared(&self, stream: Stream) -> Result<(), DeviceError> {
+    /// Takes over what launches have written to shared memory. Whoever has waited for a launch looks at it, whatever was waited for: a stream that was seen to be
+    /// idle, or an event, behind which its stream may have more to do.
+    fn read_shared(&self, idle: Option<Stream>) -> Result<(), DeviceError> {
         let under_way = self.state().shared.under_way();
         under_way.into_iter().try_for_each(|(device, bytes)| {
             self.ask(
@@ -151,7 +152,7 @@ impl ProcessDevice {
                 "poll",
                 |request, _| put(request, &[device.0, bytes]),
                 |answer, blocks| {
-                    blocks.update(device, answer.bytes()?, stream);
+                    blocks.update(device, answer.bytes()?, idle);
                     Ok(())
                 },
             )
@@ -368,11 +369,16 @@ unsafe impl Device for ProcessDevice {
     }
 
     unsafe fn poll_event(&self, event: Event) -> Result<bool, DeviceError> {
-        self.word(Verb::PollEvent, "poll_event", &[event.0]).map(|passed| passed != 0)
+        let passed = self.word(Verb::PollEvent, "poll_event", &[event.0])? != 0;
+        if passed {
+            self.read_shared(None)?;
+        }
+        Ok(passed)
     }
 
     unsafe fn synchronise_event(&self, event: Event) -> Result<(), DeviceError> {
-        self.tell(Verb::SynchroniseEvent, "synchronise_event", &[event.0])
+        self.tell(Verb::SynchroniseEvent, "synchronise_event", &[event.0])?;
+        self.read_shared(None)
     }
 
     unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
@@ -384,7 +390,7 @@ unsafe impl Device for ProcessDevice {
 
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
         self.tell(Verb::Synchronise, "synchronise", &[stream.0])?;
-        self.read_shared(stream)
+        self.read_shared(Some(stream))
     }
 
     unsafe fn is_idle(&self, stream: Stream) -> bool {
@@ -395,7 +401,7 @@ unsafe impl Device for ProcessDevice {
     unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
         let idle = self.word(Verb::Poll, "poll", &[stream.0])? != 0;
         if idle {
-            self.read_shared(stream)?;
+            self.read_shared(Some(stream))?;
         }
         Ok(idle)
     }

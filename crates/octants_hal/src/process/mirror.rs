@@ -107,15 +107,15 @@ impl Blocks {
             .collect()
     }
 
-    /// Takes what the other side has of a block, after this stream was seen to be idle.
-    pub fn update(&mut self, device: Address, bytes: &[u8], stream: Stream) {
+    /// Takes what the other side has of a block. Launches on a stream that was seen to be idle write to it no more.
+    pub fn update(&mut self, device: Address, bytes: &[u8], idle: Option<Stream>) {
         let Some(block) = self.0.iter_mut().find(|block| block.device == device) else { return };
         block.update(bytes.chunks_exact(8).map(|chunk| {
             let mut word = [0; 8];
             word.copy_from_slice(chunk);
             u64::from_le_bytes(word)
         }));
-        if block.under_way == Some(stream) {
+        if idle.is_some() && block.under_way == idle {
             block.under_way = None;
         }
     }
