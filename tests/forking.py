@@ -26,6 +26,9 @@ import octants as oc
 #: How children leave.
 RIGHT, TOLD, WRONG = 0, 3, 4
 
+#: Steps of one iteration that take longer than a fork waits, on any machine.
+LONG = 1_000_000_000
+
 #: Seconds after which a child hangs. Most take some hundredths.
 CHILD_SECONDS = 60
 
@@ -46,7 +49,8 @@ def long_sums(a: IntArray, steps: oc.i32):
         v = a[i]
         oc.loop_config(serialize=True)
         for _ in range(steps):
-            v = v * 1664525 + 1013904223
+            # Several steps cannot be computed as one.
+            v = (v ^ (v >> 7)) * 1664525 + 1013904223
         a[i] = v
 
 
@@ -233,7 +237,7 @@ def starting(forks: int, world: World) -> dict[int, int]:
 
 def pending(forks: int, world: World) -> dict[int, int]:
     """An event that is pending in the parent, of a kernel that takes longer than a fork waits."""
-    other, stream, event = oc.ndarray(oc.i32, LENGTH), oc.create_stream(), oc.create_event()
+    other, stream, event = oc.ndarray(oc.i32, 2), oc.create_stream(), oc.create_event()
     long_sums(other, 1)
 
     def work(number: int) -> None:
@@ -244,7 +248,7 @@ def pending(forks: int, world: World) -> dict[int, int]:
 
     seen: dict[int, int] = {}
     for number in range(forks):
-        long_sums(other, 200_000, qd_stream=stream)
+        long_sums(other, LONG, qd_stream=stream)
         event.record(qd_stream=stream)
         code = forked(lambda number=number: work(number))
         seen[code] = seen.get(code, 0) + 1
@@ -271,11 +275,11 @@ def resetting(forks: int, world: World) -> dict[int, int]:
 
 def letting_go(forks: int, world: World) -> dict[int, int]:
     """A child that is cut off lets go of all that its parent has made, and ends as a program does."""
-    other, stream = oc.ndarray(oc.i32, LENGTH), oc.create_stream()
+    other, stream = oc.ndarray(oc.i32, 2), oc.create_stream()
     long_sums(other, 1)
     seen: dict[int, int] = {}
     for _ in range(forks):
-        long_sums(other, 200_000, qd_stream=stream)
+        long_sums(other, LONG, qd_stream=stream)
         process = os.fork()
         if process == 0:
             signal.alarm(CHILD_SECONDS)

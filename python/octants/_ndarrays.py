@@ -74,12 +74,16 @@ class Ndarray(_octants.Ndarray):
     def copy_from(self, other, *, qd_stream=None) -> None:
         """Copies all elements of another array of the same shape. In a Tape or in FwdMode, derivatives go with them."""
         other = other._impl if isinstance(other, Tensor) else other
-        if is_watched() and isinstance(other, Ndarray) and _are_real(self, other):
-            if (self.shape, self.element_shape) == (other.shape, other.element_shape):
-                from .ad.sums import copy_arrays
+        if (
+            is_watched()
+            and isinstance(other, Ndarray)
+            and _are_real(self, other)
+            and (self.shape, self.element_shape) == (other.shape, other.element_shape)
+        ):
+            from .ad.sums import copy_arrays
 
-                copy_arrays(self, other, qd_stream=qd_stream)
-                return
+            copy_arrays(self, other, qd_stream=qd_stream)  # type: ignore[call-arg]
+            return
         super().copy_from(other, qd_stream=qd_stream)
 
     def __copy__(self) -> Ndarray:

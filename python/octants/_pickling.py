@@ -75,7 +75,7 @@ def copied_field(field):
     owner = _owner(field)
     if owner is None:
         make, args = reduced_field(field)
-        return make(*args)
+        return make(*args)  # type: ignore[arg-type]
     host_only("copy")
     return rebuild_field(_type_of(field), field.name, (), owner._placement, field.to_numpy())
 

@@ -51,7 +51,9 @@ mod tests {
 
     fn sum(pieces: &[&[u8]]) -> u64 {
         let mut sum = Checksum::default();
-        pieces.iter().for_each(|piece| sum.add(piece));
+        for piece in pieces {
+            sum.add(piece);
+        }
         sum.finish()
     }
 

@@ -356,10 +356,12 @@ mod tests {
                 if random(6) == 0 {
                     made.indices.iter_mut().for_each(|index| *index = Interval::ANY);
                 }
-                if random(5) == 0 {
-                    made.array.kind = MemoryKind::Field { span: 160 };
-                } else if random(5) == 0 {
-                    made.array.kind = MemoryKind::Array { extents: vec![4, 10], strides: vec![4, 16] };
+                match random(25) {
+                    0..5 => made.array.kind = MemoryKind::Field { span: 160 },
+                    5..9 => {
+                        made.array.kind = MemoryKind::Array { extents: vec![4, 10], strides: vec![4, 16] };
+                    }
+                    _ => {}
                 }
                 made
             };

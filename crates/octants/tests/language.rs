@@ -13,7 +13,7 @@ fn kernel(source: &str) -> Kernel {
 }
 
 /// Debug mode, exact.
-const DEBUG: KernelOptions = KernelOptions { debug: true, fast_math: false };
+const DEBUG: KernelOptions = KernelOptions { debug: true, fast_math: false, exact_choices: false };
 
 /// Native code at both levels, on one thread and on several, and the interpreter.
 fn sessions(options: SessionOptions) -> Vec<Session> {

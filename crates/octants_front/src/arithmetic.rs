@@ -129,20 +129,13 @@ pub fn absolute(a: Number) -> Option<Number> {
 
 /// The smaller or the greater of two numbers, as kernels choose it: a NaN loses, and −0.0 is less than 0.0. An integer beside a real is a real.
 pub fn extremum(is_max: bool, a: Number, b: Number) -> Number {
-    let is_second = match (a.int(), b.int()) {
-        (Some(a), Some(b)) => {
-            if is_max {
-                b > a
-            } else {
-                b < a
-            }
-        }
-        _ => {
-            // Rounding a long integer keeps the order, and makes it the real that it would be.
-            let (a, b) = (a.real(), b.real());
-            let precedes = if is_max { b > a } else { b < a };
-            a.is_nan() || precedes || (a == b && b.is_sign_positive() == is_max)
-        }
+    let is_second = if let (Some(a), Some(b)) = (a.int(), b.int()) {
+        if is_max { b > a } else { b < a }
+    } else {
+        // Rounding a long integer keeps the order, and makes it the real that it would be.
+        let (a, b) = (a.real(), b.real());
+        let precedes = if is_max { b > a } else { b < a };
+        a.is_nan() || precedes || (a == b && b.is_sign_positive() == is_max)
     };
     let (winner, loser) = if is_second { (b, a) } else { (a, b) };
     match (winner, loser) {

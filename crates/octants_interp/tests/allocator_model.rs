@@ -387,7 +387,9 @@ fn what_nobody_clears_is_cleared_by_one_of_the_launches() {
         (read(include_str!("allocator/append.oir")), read(include_str!("allocator/empty.oir")));
     let mut begin = Image::new(8).after(&append, 0..3);
     let entries = [list::LENGTH, list::RUNS, list::RUNS + 1].map(|word| word as usize);
-    entries.iter().for_each(|&entry| begin.0[ENTRIES][entry] = 0);
+    for &entry in &entries {
+        begin.0[ENTRIES][entry] = 0;
+    }
     for slot in 1..=3 {
         begin.0[HEADERS][LIST_HEADER_WORDS * slot] = GIVEN_UP.cast_unsigned();
     }

@@ -85,7 +85,7 @@ impl<'py> PyHost<'py> {
         given: Option<Arc<Globals>>,
     ) -> Self {
         let (recorder, globals) = (Recorder::sharing(shared), GlobalNames::new(given));
-        Self { recorder, globals, ..Self::new(py) }
+        Self { globals, recorder, ..Self::new(py) }
     }
 
     /// What names outside of functions stood for.

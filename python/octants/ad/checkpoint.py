@@ -142,13 +142,13 @@ class _StepTape(Tape):
     def _run_to(self, calls: int) -> None:
         self.restore()
         replay = _Replay(calls)
-        watch(replay)  # type: ignore[arg-type]
+        watch(replay)
         try:
             self.step()
         except _Reached:
             pass
         finally:
-            unwatch(replay)  # type: ignore[arg-type]
+            unwatch(replay)
 
 
 class _Rollout:

@@ -26,13 +26,26 @@ from .arrays import (
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
     from .._octants import Record
     from .forward import FwdMode
 
+    class Watcher(Protocol):
+        """What sees the calls of kernels of a thread."""
+
+        #: Whether copies of arrays are calls of kernels.
+        _sees_copies: bool
+        #: Whether functions of the host are taken as a whole, by ``_record_whole``.
+        _takes_wholes: bool
+
+        def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None) -> Any: ...
+
+        def _host_touches(self, array: Any, method: str, index: Any, entry: int | None) -> None: ...
+
+
 #: What watches the calls of kernels, by the thread that makes them; the innermost comes last.
-_watching: dict[int, list[Tape | FwdMode]] = {}
+_watching: dict[int, list[Watcher]] = {}
 
 
 def _call(kernel: Kernel, args: tuple, kwargs: dict | None):
@@ -41,14 +54,14 @@ def _call(kernel: Kernel, args: tuple, kwargs: dict | None):
     return watchers[-1]._call(kernel, args, kwargs) if watchers else kernel._launch(args, kwargs, False)
 
 
-def watch(watcher: Tape | FwdMode) -> None:
+def watch(watcher: Watcher) -> None:
     """Hands it the calls of kernels of this thread, until ``unwatch``."""
     watchers = _watching.setdefault(get_ident(), [])
     watchers.append(watcher)
     runtime.call_hook = _call
 
 
-def unwatch(watcher: Tape | FwdMode) -> None:
+def unwatch(watcher: Watcher) -> None:
     """Ends it."""
     watchers = _watching.get(get_ident(), [])
     if watcher in watchers:
@@ -62,13 +75,14 @@ def unwatch(watcher: Tape | FwdMode) -> None:
 def forget_watchers() -> None:
     """Ends all, of every thread: what they watched was the session that is over."""
     for watcher in [one for watchers in _watching.values() for one in watchers]:
-        if watcher._log is not None:
-            watcher._log.close()
+        log = getattr(watcher, "_log", None)
+        if log is not None:
+            log.close()
     _watching.clear()
     runtime.call_hook = None
 
 
-def watchers() -> list[Tape | FwdMode]:
+def watchers() -> list[Watcher]:
     """What watches this thread."""
     return list(_watching.get(get_ident(), ()))
 
@@ -85,7 +99,7 @@ def current_tape() -> Tape | None:
     return innermost[0] if innermost and isinstance(innermost[0], Tape) else None
 
 
-def current_recorder():
+def current_recorder() -> Any:
     """What takes functions of the host as a whole: the tape that records this thread's calls, or what runs a part of one again."""
     innermost = watchers()[-1:]
     return innermost[0] if innermost and innermost[0]._takes_wholes else None
@@ -122,7 +136,7 @@ class _Whole:
             return self.forward._call(kernel, args, kwargs)
         result = kernel._launch(args, kwargs, False)
         if kernel._draws_random:
-            self.random = kernel.__name__
+            self.random = kernel.__qualname__.rpartition(".")[2]
         return result
 
     def _host_touches(self, array, method: str, index, entry: int | None) -> None:
@@ -148,11 +162,11 @@ class _ByHand:
 
     def run(self) -> None:
         self._log.open()
-        watch(self)  # type: ignore[arg-type]
+        watch(self)
         try:
             self.recorded.called.grad(*self.recorded.args, **(self.recorded.kwargs or {}))
         finally:
-            unwatch(self)  # type: ignore[arg-type]
+            unwatch(self)
             self._log.close()
 
 

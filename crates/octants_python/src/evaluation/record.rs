@@ -88,14 +88,13 @@ impl<'py> Recorder<'py> {
         self.past.set(Past::default());
         if consumes(&operation, operands, |object| self.results.get(object).is_some()) {
             let operation = Arc::new(operation);
-            let result = match self.known(&operation, operands) {
-                Some((known, _)) => known?,
-                None => {
-                    let result = expr::tracing(tracer, || operation.run(py, operands))?;
-                    let outcome = Outcome::Result(result.clone(), Arc::new([]), 0);
-                    self.share(&operation, operands, outcome, Some(Arc::new(Seen::Anything)));
-                    result
-                }
+            let result = if let Some((known, _)) = self.known(&operation, operands) {
+                known?
+            } else {
+                let result = expr::tracing(tracer, || operation.run(py, operands))?;
+                let outcome = Outcome::Result(result.clone(), Arc::new([]), 0);
+                self.share(&operation, operands, outcome, Some(Arc::new(Seen::Anything)));
+                result
             };
             self.take(&operation, &result);
             return Ok(result);

@@ -91,7 +91,7 @@ fn has_own_operators(class: &Bound<'_, PyType>) -> bool {
     class.mro().iter().filter(|base| !of_library(&module_of(base))).any(|base| {
         let Ok(names) = base.getattr("__dict__") else { return false };
         let own = |name: &&str| names.get_item(*name).is_ok_and(|method| module_of(&method) != "enum");
-        OPERATORS.iter().any(|name| own(&name))
+        OPERATORS.iter().any(own)
     })
 }
 

@@ -266,7 +266,7 @@ impl Specialisation {
         again: bool,
     ) -> PyResult<Fit> {
         let (mut writer, read, evaluated) = launch.writer(&self.compiled);
-        let Some(recalled) = self.bind_values(py, arguments, read, &mut writer)? else {
+        let BoundValues::Fit(recalled) = self.bind_values(py, arguments, read, &mut writer)? else {
             return Ok(Fit::Differs);
         };
         if again && let Some(evaluations) = self.evaluations() {
@@ -307,7 +307,7 @@ impl Specialisation {
         Ok(Fit::Fits)
     }
 
-    /// Compares and writes all but arrays. Gives what an earlier launch left, or nothing if something differs.
+    /// Compares and writes all but arrays.
     #[inline]
     fn bind_values<'py>(
         &self,
@@ -315,7 +315,7 @@ impl Specialisation {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         read: &mut Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
-    ) -> PyResult<Option<Option<Recalled>>> {
+    ) -> PyResult<BoundValues> {
         if self.derivative.is_some() || self.recorder.is_some() {
             // The launch itself provides what is behind the companions, and expects zeros there.
             writer.clear();
@@ -327,7 +327,7 @@ impl Specialisation {
         };
         for (input, object) in first.iter().zip(arguments) {
             if !input.check.write(object, |at| arguments[at], writer)? {
-                return Ok(None);
+                return Ok(BoundValues::Differ);
             }
         }
         for (leaf, at) in &self.captured {
@@ -341,16 +341,16 @@ impl Specialisation {
             Some(Recalled::Members) | None => binding.bind(py, 0..members.len(), read, writer),
         };
         if !fits? {
-            return Ok(None);
+            return Ok(BoundValues::Differ);
         }
         for FormulaInput { param, at } in &self.formulas {
             let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
             let Some(constant) = value.and_then(|value| param.constant(value)) else {
-                return Ok(None);
+                return Ok(BoundValues::Differ);
             };
             writer.put(*at, param.scalar, constant.bits());
         }
-        Ok(Some(recalled))
+        Ok(BoundValues::Fit(recalled))
     }
 
     /// An argument or a member of this launch. None if it is not there any more.
@@ -387,7 +387,8 @@ impl Specialisation {
         let mut launch = LaunchArguments::new(false);
         let (mut writer, read, _) = launch.writer(&self.compiled);
         writer.copy_block(block);
-        Ok(self.bind_values(py, arguments, read, &mut writer)?.is_some() && writer.block() == block)
+        let bound = self.bind_values(py, arguments, read, &mut writer)?;
+        Ok(matches!(bound, BoundValues::Fit(_)) && writer.block() == block)
     }
 
     /// Writes the arrays among the arguments and among these members, or all members.
@@ -413,6 +414,13 @@ impl Specialisation {
         }
         Ok(Fit::Fits)
     }
+}
+
+/// What became of the values of a launch.
+enum BoundValues {
+    Differ,
+    /// They are in the block; with what an earlier launch left.
+    Fit(Option<Recalled>),
 }
 
 /// The number of the input that a dependency is, if it is one.

@@ -18,7 +18,7 @@ const LIMIT_DOUBLE: f64 = 1_073_741_824.0;
 /// π/2 in three positive parts, so that a zero keeps its sign.
 const QUARTER_SINGLE: [f64; 3] = [1.570_796_251_296_997, 7.549_789_415_861_596e-8, 5.390_302_529_957_765e-15];
 const QUARTER_DOUBLE: [f64; 3] =
-    [1.570_796_326_794_896_6, 6.123_233_995_736_765e-17, 1.082_856_673_921_913_9e-32];
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_765e-17, 1.082_856_673_921_913_9e-32];
 
 /// Polynomials where z = r², |r| ≤ π/4: of (sin r − r) / r³,
 const SIN_SINGLE: [f64; 4] = [

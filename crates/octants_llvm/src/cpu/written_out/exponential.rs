@@ -39,6 +39,7 @@ struct Power {
 impl Emitter<'_> {
     /// The result may be subnormal, so 2ᵏ is two factors.
     pub(super) fn exp(&mut self, x: Val) -> Val {
+        const ADDED: i128 = 2048;
         let format = Format::of(x);
         // Beyond these all results are zero or infinite; a NaN stays.
         let (least, most) = format.choose((-104.0, 89.0), (-746.0, 710.0));
@@ -47,7 +48,6 @@ impl Emitter<'_> {
         let x = self.at_most(x, most);
         let Power { factor, shifted } = self.power_of_e(x);
         // Both halves of `k`, with something added that makes them positive.
-        const ADDED: i128 = 2048;
         let bits = self.bits(shifted).read_as(format.int);
         let k = self.binary("sub", bits, format.int(format.magic_bits() - 2 * ADDED));
         let half = self.binary("lshr", k, format.int(1));
