@@ -212,10 +212,17 @@ unsafe fn run_on_device<I>(
     }
     match owner.wait(context.stream, cancel, &mut || report.take_prints()) {
         Ok(true) => {}
-        ended => {
+        Ok(false) => {
             report.abandon();
-            ended?;
             return Err(RunError::Cancelled);
+        }
+        // The wait failed, perhaps not the launch: then it is over soon, and its memory goes back.
+        Err(error) => {
+            report.cancel().raise();
+            if !matches!(owner.wait(context.stream, cancel, &mut || {}), Ok(true)) {
+                report.abandon();
+            }
+            return Err(error.into());
         }
     }
     if let (Some(queue), Some(ring)) = (ring_queue, report.ring()) {
