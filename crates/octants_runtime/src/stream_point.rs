@@ -17,7 +17,8 @@ pub(crate) enum StreamPoint<'a> {
 }
 
 impl<'a> StreamPoint<'a> {
-    /// A stream that has nothing to do is past it, and tells what failed there.
+    /// A stream that has nothing to do is past it, and tells what failed there. If another thread tells it more before it was seen to, neither what failed nor what
+    /// launches have reported is told: then it is waited for.
     pub fn new(context: &'a Context, stream: Stream) -> Result<Self, DeviceError> {
         let device = context.device();
         if !device.capabilities().has(Capabilities::STREAMS) {
@@ -25,9 +26,8 @@ impl<'a> StreamPoint<'a> {
         }
         // SAFETY: a context gives out live streams alone, and the guard keeps the event.
         unsafe {
-            if device.is_idle(stream) {
-                // What another thread tells it in between is not waited for.
-                return device.poll(stream).map(|_| Self::Passed);
+            if device.is_idle(stream) && device.poll(stream)? {
+                return Ok(Self::Passed);
             }
             let event = context.streams().event()?;
             device.record_event(stream, event.event())?;

@@ -436,6 +436,25 @@ fn a_wait_is_for_what_the_stream_was_told_before_it() {
     }
 }
 
+/// What the waiting thread has told the stream is done; what became of it is told by a look at the stream or at an event, and not by the first question.
+#[test]
+fn a_wait_sees_to_a_stream_that_is_told_more_between_two_looks() {
+    let (device, context, plan) = quiet_setup();
+    let (a, b) = two_arrays(&context);
+    let one = stream(&context);
+    let live = one.live().unwrap();
+    launch_in(&plan, &live, &a, &b);
+    let on = live.stream();
+    device.set_busy_after_look(on);
+    device.take_trace();
+    assert_eq!(context.wait(on, &NEVER, &mut || device.set_busy(on, false)), Ok(true));
+    let trace = device.take_trace();
+    assert!(trace.last().is_some_and(|line| line.starts_with("poll_event")), "{trace:?}");
+    device.set_busy_after_look(on);
+    device.fail_next("poll_event");
+    assert!(context.wait(on, &NEVER, &mut || device.set_busy(on, false)).is_err(), "what failed is told");
+}
+
 #[test]
 fn a_stream_that_is_idle_is_not_recorded_to_wait_for() {
     let (device, context, _) = quiet_setup();
