@@ -6,7 +6,7 @@ use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::mirror::Blocks;
+use super::mirror::{Blocks, Point};
 use super::wire::{Reader, Verb, Writer, broken, read_outcome, receive};
 use crate::capabilities::Capabilities;
 use crate::device::{
@@ -142,9 +142,14 @@ impl ProcessDevice {
         self.ask(verb, name, |request, _| put(request, words), |answer, _| answer.word())
     }
 
-    /// Takes over what launches have written to shared memory. Whoever has waited for a launch looks at it, whatever was waited for: a stream that was seen to be
-    /// idle, or an event, behind which its stream may have more to do.
-    fn read_shared(&self, idle: Option<Stream>) -> Result<(), DeviceError> {
+    /// What a stream was told so far: to be asked for before it is looked at, since other threads launch meanwhile.
+    fn end_of(&self, stream: Stream) -> Point {
+        self.state().shared.end_of(stream)
+    }
+
+    /// Takes over what launches have written to shared memory. Whoever has waited for a launch looks at it, whatever was waited for: a point that a stream was seen
+    /// to be past, or an event, behind which its stream may have more to do.
+    fn read_shared(&self, passed: Option<Point>) -> Result<(), DeviceError> {
         let under_way = self.state().shared.under_way();
         under_way.into_iter().try_for_each(|(device, bytes)| {
             self.ask(
@@ -152,7 +157,7 @@ impl ProcessDevice {
                 "poll",
                 |request, _| put(request, &[device.0, bytes]),
                 |answer, blocks| {
-                    blocks.update(device, answer.bytes()?, idle);
+                    blocks.update(device, answer.bytes()?, passed);
                     Ok(())
                 },
             )
@@ -389,8 +394,9 @@ unsafe impl Device for ProcessDevice {
     }
 
     unsafe fn synchronise(&self, stream: Stream) -> Result<(), DeviceError> {
+        let end = self.end_of(stream);
         self.tell(Verb::Synchronise, "synchronise", &[stream.0])?;
-        self.read_shared(Some(stream))
+        self.read_shared(Some(end))
     }
 
     unsafe fn is_idle(&self, stream: Stream) -> bool {
@@ -399,9 +405,10 @@ unsafe impl Device for ProcessDevice {
     }
 
     unsafe fn poll(&self, stream: Stream) -> Result<bool, DeviceError> {
+        let end = self.end_of(stream);
         let idle = self.word(Verb::Poll, "poll", &[stream.0])? != 0;
         if idle {
-            self.read_shared(Some(stream))?;
+            self.read_shared(Some(end))?;
         }
         Ok(idle)
     }

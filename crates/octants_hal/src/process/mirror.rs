@@ -1,4 +1,9 @@
 //! The copies of memory that host and device share.
+//!
+//! Laws:
+//! * **What a launch reports arrives before its block is taken for one that nobody writes**: only a look at its stream that came after the launch says so, since
+//!   other threads launch between a look and what follows from it.
+//! * **What the host writes to a block is never undone**, whenever it writes it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +19,16 @@ struct Block {
     /// What the other side has, as far as is known here.
     known: Vec<u64>,
     device: Address,
-    /// The stream of the last launch that was given an address inside and was not seen to be over.
-    under_way: Option<Stream>,
+    /// The last launch that was given an address inside and was not seen to be over.
+    under_way: Option<Point>,
+}
+
+/// A point in the queue of a stream.
+#[derive(Clone, Copy)]
+pub(super) struct Point {
+    stream: Stream,
+    /// How many times blocks had been given to launches, on whatever stream.
+    given: u64,
 }
 
 /// Shared memory is aligned to 64.
@@ -24,7 +37,11 @@ struct Line([AtomicU64; 8]);
 
 /// All blocks.
 #[derive(Default)]
-pub(super) struct Blocks(Vec<Block>);
+pub(super) struct Blocks {
+    all: Vec<Block>,
+    /// How many times one was given to a launch.
+    given: u64,
+}
 
 /// Words that the host has changed.
 pub(super) struct Change {
@@ -66,9 +83,11 @@ impl Block {
     /// Takes what the other side has, but for words that the host has changed meanwhile.
     fn update(&mut self, words: impl Iterator<Item = u64>) {
         for (at, word) in (0..self.known.len()).zip(words) {
-            let host = self.word(at);
-            if host.load(Ordering::Relaxed) == self.known[at] {
-                host.store(word, Ordering::Release);
+            let (host, known) = (self.word(at), self.known[at]);
+            // The host may write the word at this very moment.
+            if word != known
+                && host.compare_exchange(known, word, Ordering::Release, Ordering::Relaxed).is_ok()
+            {
                 self.known[at] = word;
             }
         }
@@ -82,41 +101,48 @@ impl Blocks {
         let line = || Line(std::array::from_fn(|_| AtomicU64::new(0)));
         let host: Box<[Line]> = (0..words.div_ceil(8)).map(|_| line()).collect();
         let memory = SharedMemory { host: host.as_ptr() as *mut u8, device, bytes };
-        self.0.push(Block { host, known: vec![0; words], device, under_way: None });
+        self.all.push(Block { host, known: vec![0; words], device, under_way: None });
         memory
     }
 
     pub fn remove(&mut self, device: Address) {
-        self.0.retain(|block| block.device != device);
+        self.all.retain(|block| block.device != device);
+    }
+
+    /// What a stream was told so far.
+    pub fn end_of(&self, stream: Stream) -> Point {
+        Point { stream, given: self.given }
     }
 
     /// Changes of the block that the address lies in, which a launch on the stream is given; with the block's own address.
     pub fn give(&mut self, address: Address, stream: Stream) -> Option<(Address, Vec<Change>)> {
         let inside = |block: &Block| (block.device.0..block.device.0 + block.bytes()).contains(&address.0);
-        let block = self.0.iter_mut().find(|block| inside(block))?;
-        block.under_way = Some(stream);
+        let block = self.all.iter_mut().find(|block| inside(block))?;
+        self.given += 1;
+        block.under_way = Some(Point { stream, given: self.given });
         Some((block.device, block.changes()))
     }
 
     /// Blocks that launches may have written to, with their bytes.
     pub fn under_way(&self) -> Vec<(Address, u64)> {
-        self.0
+        self.all
             .iter()
             .filter(|block| block.under_way.is_some())
             .map(|block| (block.device, block.bytes()))
             .collect()
     }
 
-    /// Takes what the other side has of a block. Launches on a stream that was seen to be idle write to it no more.
-    pub fn update(&mut self, device: Address, bytes: &[u8], idle: Option<Stream>) {
-        let Some(block) = self.0.iter_mut().find(|block| block.device == device) else { return };
+    /// Takes what the other side has of a block. Launches before a point that a stream was seen to be past write to it no more.
+    pub fn update(&mut self, device: Address, bytes: &[u8], passed: Option<Point>) {
+        let Some(block) = self.all.iter_mut().find(|block| block.device == device) else { return };
         block.update(bytes.chunks_exact(8).map(|chunk| {
             let mut word = [0; 8];
             word.copy_from_slice(chunk);
             u64::from_le_bytes(word)
         }));
-        if idle.is_some() && block.under_way == idle {
-            block.under_way = None;
-        }
+        let is_over = |last: &mut Point| {
+            passed.is_some_and(|passed| passed.stream == last.stream && last.given <= passed.given)
+        };
+        block.under_way.take_if(is_over);
     }
 }

@@ -89,8 +89,17 @@ fn shared_memory_is_merged_word_by_word() {
     blocks.update(at, &theirs, None);
     assert_eq!([1, 2, 7].map(|index| word(index).load(Ordering::Relaxed)), [6, 1, 9]);
     assert_eq!(blocks.under_way(), [(at, 64)], "launches behind an event may write more");
-    blocks.update(at, &theirs, Some(stream));
+    let end = blocks.end_of(stream);
+    blocks.update(at, &theirs, Some(blocks.end_of(Stream(1))));
+    assert_eq!(blocks.under_way(), [(at, 64)], "another stream is past everything");
+    blocks.update(at, &theirs, Some(end));
     assert!(blocks.under_way().is_empty());
+    // Another thread launches after the look at the stream, and before what follows from that.
+    let end = blocks.end_of(stream);
+    blocks.give(at, stream);
+    blocks.update(at, &theirs, Some(end));
+    assert_eq!(blocks.under_way(), [(at, 64)], "that launch has yet to report");
+    word(2).store(2, Ordering::Relaxed);
     let (_, changes) = blocks.give(at, stream).unwrap();
-    assert_eq!(changes[0].words, [1]);
+    assert_eq!(changes[0].words, [2]);
 }
