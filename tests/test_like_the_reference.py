@@ -98,6 +98,51 @@ def test_a_derived_dataclass_counts_as_its_base(arch):
         of_derived(Base(x))
 
 
+def test_a_derived_dataclass_counts_as_its_base_in_another_one(arch):
+    @dataclasses.dataclass
+    class Part:
+        x: ARRAY
+        n: oc.i32
+
+    @dataclasses.dataclass
+    class Longer(Part):
+        z: ARRAY = None
+
+    @dataclasses.dataclass
+    class Unrelated:
+        x: ARRAY
+        n: oc.i32
+
+    @dataclasses.dataclass
+    class Whole:
+        part: Part
+        n: oc.i32
+
+    @oc.func
+    def of_part(part: Part) -> oc.f32:
+        return part.n * 10 + part.x[1]
+
+    @oc.func
+    def of_whole(whole: Whole) -> oc.f32:
+        return of_part(whole.part) + whole.n
+
+    @oc.kernel
+    def direct(whole: Whole) -> oc.f32:
+        return whole.part.n + whole.n
+
+    @oc.kernel
+    def passed_on(whole: Whole) -> oc.f32:
+        return of_whole(whole)
+
+    x = oc.ndarray(oc.f32, 2)
+    x[1] = 5
+    for part in (Part(x, 1), Longer(x, 2, x), Longer(x, 3), Part(x, 4)):
+        whole = Whole(part, 100)
+        assert [direct(whole), passed_on(whole)] == [100 + part.n, 105 + 10 * part.n]
+    with pytest.raises(oc.OctantsRuntimeTypeError, match="Unrelated cannot be converted"):
+        passed_on(Whole(Unrelated(x, 1), 100))
+
+
 def test_optional_arguments(arch):
     @oc.kernel
     def which(x: Optional[ARRAY], y: oc.Tensor | None, z: Optional[oc.template]) -> oc.i32:

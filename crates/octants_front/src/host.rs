@@ -478,6 +478,11 @@ pub trait Host {
     fn pairs(&self, object: &Self::Object) -> Vec<(Self::Object, Self::Object)>;
     fn repr(&self, object: &Self::Object) -> String;
     fn type_name(&self, object: &Self::Object) -> String;
+
+    /// Whether an object is of a class with this name, or of one that is derived from it.
+    fn is_instance(&self, object: &Self::Object, class: &str) -> bool {
+        self.type_name(object) == class
+    }
     /// Whether two handles are one object.
     fn same(&self, a: &Self::Object, b: &Self::Object) -> bool;
 

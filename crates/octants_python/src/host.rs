@@ -317,6 +317,10 @@ impl<'py> Host for PyHost<'py> {
         object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
     }
 
+    fn is_instance(&self, object: &Object<'py>, class: &str) -> bool {
+        is_or_derives(&object.get_type(), class)
+    }
+
     fn same(&self, a: &Object<'py>, b: &Object<'py>) -> bool {
         a.is(b)
     }

@@ -378,7 +378,7 @@ impl<H: Host> Lowerer<'_, H> {
                 (term, Role::Values { first, count })
             }
             Some(Annotation::Dataclass(class)) => {
-                if self.host.type_name(&child) != class {
+                if !self.host.is_instance(&child, &class) {
                     return Err(self.wrong_member(&child, &format!("a {class}"), &path, span));
                 }
                 typed = true;
