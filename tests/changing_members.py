@@ -71,6 +71,16 @@ CONFIG.n = 3
 CONFIG.text = "ab"
 HELD = Inner()
 TABLE = [1, 2, 3]
+
+
+class Row(list):
+    pass
+
+
+ROW = Row([1, 2])
+ORDERED = collections.OrderedDict(a=1, b=2, c=3)
+RECORDS = np.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f4")])
+RECORD = RECORDS[1]
 GRID = np.array([[1, 2], [3, 4]])
 OPTIONS = {"p": 1, "q": 2}
 
@@ -122,6 +132,8 @@ class Members:
         self.inner, self.pair = Inner(), Pair(1, 2)
         self.callback = cubed
         self.vector = oc.Vector([1, 2])
+        self.ordered = collections.OrderedDict(a=1, b=2, c=3)
+        self.bound = self.plain
 
     @property
     def total(self):
@@ -129,6 +141,9 @@ class Members:
 
     def plain(self):
         return self.l[0] + self.d["a"]
+
+    aliased = plain
+    short = lambda self: self.n + 7
 
     def deep(self):
         return self.inner.deep.w + len(self.inner.deep.names) + self.ll[0][0]
@@ -234,6 +249,13 @@ READS = [
     "t += self.vector[0] * 2 + self.vector[1]",
     "t += self.total",
     "t += self.plain()",
+    "t += self.aliased() + self.short()",
+    "t += self.bound()",
+    "t += len(ROW) + ROW[0]",
+    "for a in oc.static(ROW):\n    t = t * 2 + a",
+    "for a in oc.static(ORDERED):\n    t = t * 2 + ORDERED[a]",
+    "for a in oc.static(self.ordered):\n    t = t * 2 + self.ordered[a]",
+    "t += int(RECORD['a'])",
     "t += self.deep()",
     "t += self.of_array()",
     "t += self.of_class()",
@@ -295,6 +317,9 @@ CHANGES = [
     "HELD.v = r", "HELD.l[0] = r", "HELD.l = [r, 1]", "HELD.d['a'] = r", "HELD.deep.w = r", "HELD.mode = 'c' * r",
     "HELD.deep = types.SimpleNamespace(w=r, names=[])", "TABLE[0] = r", "TABLE.append(r)", "TABLE.reverse()", "OPTIONS['p'] = r",
     "OPTIONS['q'] = OPTIONS.pop('q')", "GRID[0, 1] = r", "GRID[1] = r", "CONFIG.n = r", "CONFIG.text = 'x' * r", "COUNT[0] = r",
+    "ROW.append(r)", "ROW[0] = r", "ORDERED.move_to_end('a')", "ORDERED['b'] = r", "s.ordered.move_to_end('b')", "s.ordered['a'] = r",
+    "s.ordered.move_to_end('c', last=False)", "RECORDS['a'][1] = r", "Members.aliased = another_plain", "s.aliased = lambda r=r: r",
+    "s.__dict__.pop('aliased', None)", "Members.short = lambda self, r=r: self.n * r", "s.bound = s.deep", "s.bound = lambda r=r: r",
     "s = Members()", "pass",
 ]  # fmt: skip
 

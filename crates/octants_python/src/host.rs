@@ -306,7 +306,10 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn pairs(&self, object: &Object<'py>) -> Vec<(Object<'py>, Object<'py>)> {
-        object.cast::<PyDict>().map_or_else(|_| Vec::new(), |items| items.iter().collect())
+        if !object.is_instance_of::<PyDict>() {
+            return Vec::new();
+        }
+        template::pairs_of(object).ok().flatten().unwrap_or_default()
     }
 
     fn repr(&self, object: &Object<'py>) -> String {
@@ -494,7 +497,11 @@ impl<'py> Host for PyHost<'py> {
         name: &str,
         tracer: DynTracer<'_, 'py>,
     ) -> HostResult<Object<'py>> {
-        self.result(expr::tracing(tracer, || object.getattr(name).map(tensor::into_unwrapped)))
+        let found = expr::tracing(tracer, || object.getattr(name).map(tensor::into_unwrapped));
+        if let Ok(found) = &found {
+            self.recorder.named(object, name, found);
+        }
+        self.result(found)
     }
 
     fn getitem(

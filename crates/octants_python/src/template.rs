@@ -14,8 +14,8 @@ use pyo3::types::{
     PyWeakrefReference,
 };
 
-pub use self::parts::bound;
-use self::parts::{attributes, is_all_content, is_derived, items_of, number_of, pairs_of};
+use self::parts::{attributes, is_all_content, items_of, number_of};
+pub use self::parts::{bound, is_derived, pairs_of};
 use self::values::same_value;
 use crate::dtype::DataType;
 use crate::numpy;
@@ -77,9 +77,26 @@ pub fn is_value(object: &Bound<'_, PyAny>) -> bool {
         || is_numpy_scalar(object)
 }
 
-/// Numbers of numpy are new objects whenever an array is asked for one.
+/// Numbers of numpy are new objects whenever an array is asked for one. Other objects of its own never change, either, if they are functions or say
+/// what a type is; elements of structured arrays, iterators and polynomials do.
 fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> bool {
-    numpy::View::of(object).is_none() && object.get_type().module().is_ok_and(|module| module == "numpy")
+    const MUTABLE: &[&str] = &["void", "record"];
+    const FIXED: &[&str] = &["dtype", "finfo", "iinfo", "ufunc"];
+    let class = object.get_type();
+    let name = |class: &Bound<'_, PyType>| class.name().map(|name| name.to_string());
+    let is_scalar = || {
+        class.mro().iter().any(|of| {
+            of.cast::<PyType>()
+                .is_ok_and(|of| is_of_numpy(of) && name(of).is_ok_and(|name| name == "generic"))
+        })
+    };
+    is_of_numpy(&class)
+        && numpy::View::of(object).is_none()
+        && name(&class).is_ok_and(|name| FIXED.contains(&&*name) || !MUTABLE.contains(&&*name) && is_scalar())
+}
+
+fn is_of_numpy(class: &Bound<'_, PyType>) -> bool {
+    class.module().is_ok_and(|module| module == "numpy")
 }
 
 /// Whether a class is one of Python's, numpy's or ours, or of an enum: its operators and attributes are known.
@@ -143,12 +160,11 @@ impl<'py> Walk<'py> {
     fn key(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<TemplateKey> {
         type Key = TemplateKey;
         if is_value(object) {
-            // One of a class of the user's may have attributes besides its value.
-            let is_more = !is_known_class(object.get_type().as_any()) && object.hasattr("__dict__")?;
-            return Ok(if is_more {
-                Key::Kept(object.clone().unbind())
-            } else {
+            // One of a class of the user's may have attributes besides its value, and says itself what it equals.
+            return Ok(if is_known_class(object.get_type().as_any()) {
                 Key::Value(object.clone().unbind())
+            } else {
+                Key::Kept(object.clone().unbind())
             });
         }
         if depth == 0 {

@@ -198,7 +198,14 @@ pub fn of<'py>(callee: &Bound<'py, PyAny>) -> Purity<'py> {
     }
     if let Ok(function) = callee.cast::<PyFunction>() {
         let module = module_of(callee).unwrap_or_default();
-        return if is_pure_module(&module) { Purity::Pure } else { Purity::Unknown(function.clone()) };
+        // Functions that are written in `functools` wrap others, and keep what they are told.
+        return if module == "functools" {
+            Purity::Impure
+        } else if is_pure_module(&module) {
+            Purity::Pure
+        } else {
+            Purity::Unknown(function.clone())
+        };
     }
     if let Ok(Some(function)) = callee.getattr_opt("__func__")
         && let Ok(receiver) = callee.getattr("__self__")
@@ -208,10 +215,17 @@ pub fn of<'py>(callee: &Bound<'py, PyAny>) -> Purity<'py> {
     }
     // Functions of numpy's are objects of its classes, and so are callables of ours.
     let class = module_of(callee.get_type().as_any()).unwrap_or_default();
-    if is_pure_module(&class) && class != "functools" {
+    if is_pure_module(&class) && class != "functools" && !holds_numbers(callee, &class) {
         return Purity::Pure;
     }
     Purity::Impure
+}
+
+/// Whether a callable of numpy's is none of its functions: a polynomial, whose coefficients may become others.
+fn holds_numbers(callee: &Bound<'_, PyAny>, module: &str) -> bool {
+    let is_function =
+        || callee.get_type().name().is_ok_and(|name| name == "ufunc" || name == "_ArrayFunctionDispatcher");
+    module.split('.').next() == Some("numpy") && !is_function()
 }
 
 fn of_builtin<'py>(callee: &Bound<'py, PyAny>) -> Option<Purity<'py>> {
@@ -336,11 +350,10 @@ impl<'py> Reads<'py> {
 }
 
 /// Whether an instruction calculates with what others have loaded, or makes and fills a container: told by its name, in any version of Python. What
-/// is not known does neither.
+/// is not known does neither. Handling an exception does more: it tells that something is not there, which may be there later.
 fn calculates(opname: &str) -> bool {
     const EXACTLY: &[&str] = &[
         "CACHE",
-        "CHECK_EXC_MATCH",
         "COMPARE_OP",
         "CONTAINS_OP",
         "COPY",
@@ -372,11 +385,9 @@ fn calculates(opname: &str) -> bool {
         "MAP_ADD",
         "NOP",
         "NOT_TAKEN",
-        "POP_EXCEPT",
         "POP_ITER",
         "POP_TOP",
         "PRECALL",
-        "PUSH_EXC_INFO",
         "PUSH_NULL",
         "RAISE_VARARGS",
         "RERAISE",

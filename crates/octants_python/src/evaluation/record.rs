@@ -42,6 +42,8 @@ pub struct Recorder<'py> {
     fresh: Memo<'py, ()>,
     /// What was taken from iterators, which give it once: code stays with it.
     taken: Memo<'py, ()>,
+    /// The names under which the kernel has methods of objects.
+    names: Memo<'py, Bound<'py, PyString>>,
     /// What is known of functions of the user's: whether they are run again.
     purity: Memo<'py, bool>,
     reads: RefCell<Vec<Reads<'py>>>,
@@ -125,7 +127,7 @@ impl<'py> Recorder<'py> {
         let (operation, operands) = if self.results.get(first).is_some() {
             (operation, given.to_vec())
         } else {
-            asked_by_name(operation, given)
+            self.asked_by_name(operation, given)
         };
         let operation = Arc::new(operation);
         let mut steps = Vec::new();
@@ -261,7 +263,25 @@ impl<'py> Recorder<'py> {
 
     /// What an object holds is part of the code.
     pub fn observe(&self, object: &Object<'py>) {
-        self.observed(object);
+        let is_compared = self.observed(object).is_some() || self.results.get(object).is_some();
+        if !is_compared && let Err(error) = self.observe_length(object) {
+            error.write_unraisable(object.py(), Some(object));
+        }
+    }
+
+    /// Of a container that is too large to be compared as a whole at least its length is. Its items are compared where they are read.
+    fn observe_length(&self, object: &Object<'py>) -> PyResult<()> {
+        let is_sized = object.is_instance_of::<PyList>() || object.is_instance_of::<PyDict>();
+        if !is_sized {
+            return Ok(());
+        }
+        let py = object.py();
+        let len = py.import("builtins")?.getattr("len")?;
+        let count = object.len()?.into_pyobject(py)?.into_any();
+        let seen = Seen::Key(TemplateKey::of(&count)?);
+        let operation = Arc::new(Operation::Call(Vec::new()));
+        self.add(operation, &[len, object.clone()], Vec::new(), Arc::new(seen), &count, (true, true));
+        Ok(())
     }
 
     /// Notes what was taken from an iterator: a launch cannot take it again.
@@ -293,7 +313,7 @@ impl<'py> Recorder<'py> {
         if object.is_exact_instance_of::<PyTuple>() && is_steady_value(object) {
             return Some(true);
         }
-        let seen = content(object)?;
+        let seen = content(object).or_else(|| derived_content(object))?;
         let by_value = seen.is_by_value();
         self.guarded.set(object, by_value);
         let operands = vec![Place::Object(object.clone())];
@@ -488,6 +508,41 @@ impl<'py> Recorder<'py> {
         Ok(Seen::Type(class()))
     }
 
+    /// Notes under which name a kernel has a method of an object: its function may have another.
+    pub fn named(&self, object: &Object<'py>, name: &str, found: &Object<'py>) {
+        let receiver = found.getattr_opt("__self__").ok().flatten();
+        if receiver.is_some_and(|receiver| receiver.is(object)) {
+            self.names.set(found, PyString::intern(object.py(), name));
+        }
+    }
+
+    /// A method that an object has under a name is asked for again: its class, or it itself, may have another one by then.
+    fn asked_by_name(&self, operation: Operation, operands: &[Object<'py>]) -> (Operation, Vec<Object<'py>>) {
+        let by_name = || {
+            let (callee, given) = operands.split_first()?;
+            let receiver = callee.getattr_opt("__self__").ok()??;
+            if receiver.is_none() || receiver.is_instance_of::<PyModule>() {
+                return None;
+            }
+            let name = match self.names.get(callee) {
+                Some(name) => name,
+                None => callee.getattr("__name__").ok()?.cast_into::<PyString>().ok()?,
+            };
+            if !receiver.getattr(&name).ok()?.eq(callee).ok()? {
+                return None;
+            }
+            let operands = std::iter::once(receiver).chain(given.iter().cloned()).collect();
+            Some((name.unbind(), operands))
+        };
+        match operation {
+            Operation::Call(names) => match by_name() {
+                Some((name, operands)) => (Operation::CallMethod(name, names), operands),
+                None => (Operation::Call(names), operands.to_vec()),
+            },
+            other => (other, operands.to_vec()),
+        }
+    }
+
     /// Why code is made again for what the newest evaluation gave.
     pub fn renewal(&self) -> Option<Renewal> {
         self.past.get().renewal
@@ -569,30 +624,6 @@ fn held(object: &Object<'_>) -> TemplateKey {
     TemplateKey::identity(object)
 }
 
-/// A method that an object has under its name is asked for again: its class may have another one by then.
-fn asked_by_name<'py>(operation: Operation, operands: &[Object<'py>]) -> (Operation, Vec<Object<'py>>) {
-    let by_name = || {
-        let (callee, given) = operands.split_first()?;
-        let receiver = callee.getattr_opt("__self__").ok()??;
-        if receiver.is_none() || receiver.is_instance_of::<PyModule>() {
-            return None;
-        }
-        let name = callee.getattr("__name__").ok()?.cast_into::<PyString>().ok()?;
-        if !receiver.getattr(&name).ok()?.eq(callee).ok()? {
-            return None;
-        }
-        let operands = std::iter::once(receiver).chain(given.iter().cloned()).collect();
-        Some((name.unbind(), operands))
-    };
-    match operation {
-        Operation::Call(names) => match by_name() {
-            Some((name, operands)) => (Operation::CallMethod(name, names), operands),
-            None => (Operation::Call(names), operands.to_vec()),
-        },
-        other => (other, operands.to_vec()),
-    }
-}
-
 /// What an object of Python's, numpy's or ours holds, if that can be compared as a whole.
 fn content(object: &Object<'_>) -> Option<Seen> {
     if let Some(view) = numpy::View::of(object) {
@@ -615,6 +646,12 @@ fn content(object: &Object<'_>) -> Option<Seen> {
         || template::is_collection(object)
         || matches!(key, TemplateKey::Own(..) | TemplateKey::Struct(..) | TemplateKey::Number(..));
     is_whole.then_some(Seen::Key(key))
+}
+
+/// What an object of a class derived from one of Python's containers holds. It is of no use for a new object: it is that object, too.
+fn derived_content(object: &Object<'_>) -> Option<Seen> {
+    let is_whole = template::is_derived(object) && is_small(object);
+    is_whole.then(|| TemplateKey::of(object).ok().map(Seen::Key)).flatten()
 }
 
 /// Whether an attribute is read by Python itself or by us: of a module that has it, or of a class of ours.

@@ -29,10 +29,21 @@ pub fn attributes<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
 
 type Pairs<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
+fn ordered_dict(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static ORDERED_DICT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    ORDERED_DICT.import(py, "collections", "OrderedDict")
+}
+
 /// The pairs of a dict, of a view that lets none be changed, or of a view of pairs.
 pub fn pairs_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Pairs<'py>>> {
     if let Ok(pairs) = object.cast::<PyDict>() {
-        return Ok(Some(pairs.iter().collect()));
+        let ordered = ordered_dict(object.py())?;
+        if object.is_exact_instance_of::<PyDict>() || !object.is_instance(ordered)? {
+            return Ok(Some(pairs.iter().collect()));
+        }
+        // It keeps an order of its own beside that of the dict.
+        let pairs = ordered.call_method1("items", (object,))?;
+        return pairs.try_iter()?.map(|pair| pair?.extract()).collect::<PyResult<_>>().map(Some);
     }
     let name = object.get_type().name()?;
     let pairs = if name == "mappingproxy" {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyRange, PyString};
 
-use super::is_numpy_scalar;
+use super::{is_enum, is_numpy_scalar};
 
 /// Whether two values are the same constant: `True == 1 == 1.0` and `0.0 == -0.0` are not, and what is not a number is.
 pub fn same_value(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
@@ -11,7 +11,8 @@ pub fn same_value(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
     if a.is(b) {
         return true;
     }
-    if !a.get_type().is(b.get_type()) {
+    // There is one object for each member of an enum, whose class may say that it equals others.
+    if !a.get_type().is(b.get_type()) || is_enum(a.get_type().as_any()) {
         return false;
     }
     if let (Ok(a), Ok(b)) = (a.cast::<PyFloat>(), b.cast::<PyFloat>()) {
