@@ -498,6 +498,8 @@ def test_conjugate_gradients_do_not_solve_what_has_no_number():
     assert SparseCG(matrix_of(np.zeros((4, 4))), np.ones(4)).solve()[1] is False
     x, is_solved = SparseCG(matrix_of(1e-200 * np.eye(4)), 1e200 * np.ones(4)).solve()
     assert is_solved is False, "the solution overflows"
+    x, is_solved = SparseCG(matrix_of(1e200 * np.eye(4)), 1e-200 * np.ones(4)).solve()
+    assert is_solved is False, "the solution is too small for the type"
 
 
 def test_conjugate_gradients_of_matrices_that_are_not_definite():
@@ -587,6 +589,19 @@ def test_matrix_free_solvers_give_their_fields_back(arch):
         assert solve(operator, b, x)
         used.add(oc._session.runtime.live_bytes)
     assert len(used) == 1
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-160, 1e200, 0.0])
+@pytest.mark.parametrize("name", ["MatrixFreeCG", "MatrixFreeBICGSTAB"])
+def test_matrix_free_solvers_call_nothing_a_solution_whose_square_is_none(arch, name, size):
+    operator = stencil(1, 0.0)
+    b, x, product = (oc.field(oc.f64, 4) for _ in range(3))
+    b.fill(size)
+    tolerance = 1e-9 * size if size else 1e-9
+    is_solved = getattr(oc.linalg, name)(operator, b, x, tol=tolerance, maxiter=20)
+    operator.matvec(x, product)
+    assert not is_solved or np.abs(product.to_numpy() - size).max() <= tolerance
+    assert is_solved or size
 
 
 def test_what_matrix_free_solvers_refuse(capsys):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import sqrt
+from math import inf, isfinite, sqrt
+from sys import float_info
 from typing import Any
+
+import numpy
 
 from .._fields.axes import axes
 from .._fields.builder import FieldsBuilder
@@ -62,6 +65,17 @@ def _tell(quiet: bool, text: str) -> None:
         print(f">>> {text}")
 
 
+def _length(x, square: float) -> float:
+    """The length of a vector, whose square says nothing if it overflows or vanishes."""
+    if float_info.min / float_info.epsilon < square < inf:
+        return sqrt(square)
+    numbers = numpy.abs(x.to_numpy(), dtype=numpy.float64)
+    largest = float(numbers.max(initial=0))
+    if largest == 0 or not isfinite(largest):
+        return largest
+    return largest * float(numpy.linalg.norm((numbers / largest).ravel()))
+
+
 def MatrixFreeCG(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
     """Solves ``A x = b`` by conjugate gradients, for an operator that is symmetric and positive definite; ``x`` is where it begins.
 
@@ -72,24 +86,27 @@ def MatrixFreeCG(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
         set_to_sum(r, b, product, -1.0)
         p.copy_from(r)
         square = dot(r, r)
-        _tell(quiet, f"Initial residual = {sqrt(square):e}")
-        if sqrt(square) < tol or square == 0:
+        residual = _length(r, square)
+        _tell(quiet, f"Initial residual = {residual:e}")
+        if residual < tol or residual == 0:
             return True
         for iteration in range(1, maxiter + 1):
             A.matvec(p, product)
             curvature = dot(p, product)
-            if curvature == 0:
+            # Also if the squares of such numbers are none.
+            if curvature == 0 or square == 0 or not isfinite(square) or not isfinite(curvature):
                 break
             step = square / curvature
             add_scaled(x, p, step)
             add_scaled(r, product, -step)
             before, square = square, dot(r, r)
-            _tell(quiet, f"Iter = {iteration:4}, Residual = {sqrt(square):e}")
-            if sqrt(square) < tol or square == 0:
+            residual = _length(r, square)
+            _tell(quiet, f"Iter = {iteration:4}, Residual = {residual:e}")
+            if residual < tol or residual == 0:
                 _tell(quiet, f"Conjugate gradients converged after {iteration} iterations")
                 return True
             set_to_sum(p, r, p, square / before)
-        _tell(quiet, f"Conjugate gradients did not converge: Residual = {sqrt(square):e}")
+        _tell(quiet, f"Conjugate gradients did not converge: Residual = {residual:e}")
         return False
 
 
@@ -103,7 +120,7 @@ def MatrixFreeBICGSTAB(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
         set_to_sum(r, b, product, -1.0)
         shadow.copy_from(r)
         p.copy_from(r)
-        residual = sqrt(dot(r, r))
+        residual = _length(r, dot(r, r))
         _tell(quiet, f"Initial residual = {residual:e}")
         if residual < tol or residual == 0:
             return True
@@ -121,7 +138,7 @@ def MatrixFreeBICGSTAB(A, b, x, tol=1e-6, maxiter=5000, quiet=True) -> bool:
             add_scaled(x, p, step)
             add_scaled(x, s, weight)
             set_to_sum(r, s, stabiliser, -weight)
-            residual = sqrt(dot(r, r))
+            residual = _length(r, dot(r, r))
             _tell(quiet, f"Iter = {iteration:4}, Residual = {residual:e}")
             if residual < tol or residual == 0:
                 _tell(quiet, f"BICGSTAB converged after {iteration} iterations")

@@ -52,7 +52,10 @@ class SparseCG:
             start = _scaled(self._start, a, s)
             found, done = _iterate(scaled, _scaled(self._right, 1, s), start, self.max_iter, self.atol)
             solution = _scaled(found, s, a)
-        return solution, done and bool(numpy.isfinite(solution).all())
+            # Of numbers that are too small for the type little or nothing is left.
+            lost = numpy.linalg.norm(_scaled(solution, a, s) - found)
+            is_kept = numpy.isfinite(solution).all() and lost <= self.atol * numpy.linalg.norm(found)
+        return solution, done and bool(is_kept)
 
 
 def _power_of_two(numbers: numpy.ndarray) -> float:
