@@ -68,7 +68,8 @@ class MatrixType:
         if len(numbers) == 1:
             numbers *= count
         if len(numbers) != count:
-            raise OctantsTypeError(f"{self!r} takes one number or {count} numbers, got {len(numbers)}")
+            every = f" or {count} numbers" if count > 1 else ""
+            raise OctantsTypeError(f"{self!r} takes one number{every}, got {len(numbers)}")
         return self.from_numbers(numbers)
 
     def from_numbers(self, numbers):

@@ -226,7 +226,8 @@ class StructType:
     def _matched(self, args: tuple, kwargs: dict) -> dict:
         names = list(self.members)
         if len(args) > len(names):
-            raise OctantsSyntaxError(f"{self.__name__} has {len(names)} members, got {len(args)} values")
+            members = "1 member" if len(names) == 1 else f"{len(names)} members"
+            raise OctantsSyntaxError(f"{self.__name__} has {members}, got {len(args)} values")
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in self.members:

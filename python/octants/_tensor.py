@@ -277,7 +277,8 @@ def _permutation(layout, rank: int) -> tuple[int, ...] | None:
     if not isinstance(axes, tuple) or any(not hasattr(a, "__index__") or isinstance(a, bool) for a in axes):
         raise ValueError(f"layout={layout!r} is not a tuple of axes, such as (1, 0)")
     if len(axes) != rank:
-        raise ValueError(f"layout={layout!r} has {len(axes)} axes, and the shape has {rank}")
+        named = "1 axis" if len(axes) == 1 else f"{len(axes)} axes"
+        raise ValueError(f"layout={layout!r} has {named}, and the shape has {rank}")
     axes = tuple(a.__index__() for a in axes)
     if sorted(axes) != list(range(rank)):
         raise ValueError(f"layout={layout!r} is not a permutation of the axes from 0 to {rank - 1}")

@@ -1,6 +1,6 @@
 //! The kernel as host code sees it: operators of expressions append to it.
 
-use octants_diag::Diagnostic;
+use octants_diag::{Diagnostic, Span};
 
 use crate::host::{BinaryOp, CompareOp, Host, HostOnly, Meaning, TraceError, Tracer, UnaryOp};
 use crate::lower::Lowerer;
@@ -25,6 +25,14 @@ impl<H: Host> Lowerer<'_, H> {
             self.trace_failure = Some(failure);
             error
         })
+    }
+
+    /// What host code asks for meanwhile is told at this place.
+    pub(crate) fn evaluating<R>(&mut self, span: Span, evaluate: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.call_span, span);
+        let result = evaluate(self);
+        self.call_span = outer;
+        result
     }
 
     /// `object[index]`, with the index as a tuple for several.

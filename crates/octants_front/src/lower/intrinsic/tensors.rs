@@ -249,10 +249,11 @@ impl<H: Host> Lowerer<'_, H> {
         }
         if entries.len() != count {
             let of = describe_data(Data::Tensor(tensor));
+            let all = if count == 1 { String::new() } else { format!(" or {count} numbers") };
             return Err(self.error(
                 Code::TensorEntries,
                 span,
-                format!("{of} takes one number or {count} numbers, got {}", entries.len()),
+                format!("{of} takes one number{all}, got {}", entries.len()),
             ));
         }
         self.tensor_of(entries, Some(elem), shape, span)

@@ -132,7 +132,7 @@ impl<H: Host> Lowerer<'_, H> {
             // Says that the array must be an argument.
             self.resolve(object.clone(), span)?;
         }
-        let found = host.evaluate_attribute(object, name, self);
+        let found = self.evaluating(span, |lowerer| host.evaluate_attribute(object, name, lowerer));
         self.attribute_found(object, name, found, span)
     }
 

@@ -545,7 +545,9 @@ impl<H: Host> Lowerer<'_, H> {
             return self.member_item(of, key, span);
         }
         let host = self.host;
-        let item = host.evaluate_item(&object, &key, self).map_err(|e| self.host_error(e, span))?;
+        let item = self
+            .evaluating(span, |lowerer| host.evaluate_item(&object, &key, lowerer))
+            .map_err(|e| self.host_error(e, span))?;
         Ok(self.captured(item))
     }
 }

@@ -10,7 +10,7 @@ use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::flow::{Flow, Loop, LoopConfig, LoopKind};
 use crate::lower::data::term::{Ndrange, Term};
-use crate::lower::error::Fallible;
+use crate::lower::error::{Fallible, counted};
 
 /// A loop to be built: how its variables are named and what its body is.
 struct Nest<'s> {
@@ -154,10 +154,11 @@ impl<H: Host> Lowerer<'_, H> {
             _ if names.len() != axes => Err(self.error_with_help(
                 if range.layout.is_some() { Code::IndexCount } else { Code::LoopTargets },
                 target.span,
-                match names.len() {
-                    1 => format!("1 loop variable for {axes} axes"),
-                    count => format!("{count} loop variables for {axes} axes"),
-                },
+                format!(
+                    "{} for {}",
+                    counted(names.len(), "loop variable", "loop variables"),
+                    counted(axes, "axis", "axes")
+                ),
                 "write one variable per axis, or loop over `oc.grouped(...)` with one",
             )),
             _ => Ok(Targets::Each(names)),

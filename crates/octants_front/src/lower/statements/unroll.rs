@@ -75,7 +75,9 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Object(object) => {
                 self.exposed(&Term::Object(object.clone()), span)?;
                 let host = self.host;
-                let items = host.iterate(&object, self).map_err(|e| self.host_error(e, span))?;
+                let items = self
+                    .evaluating(span, |lowerer| host.iterate(&object, lowerer))
+                    .map_err(|e| self.host_error(e, span))?;
                 Ok(items.into_iter().map(Term::Object).collect())
             }
             other => {

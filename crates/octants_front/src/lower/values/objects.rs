@@ -183,7 +183,8 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Object(object) => {
                 self.exposed(&Term::Object(object.clone()), span)?;
                 let host = self.host;
-                host.truth(&object, self).map_err(|exception| self.host_error(exception, span))
+                self.evaluating(span, |lowerer| host.truth(&object, lowerer))
+                    .map_err(|exception| self.host_error(exception, span))
             }
             Term::Array(_) => Ok(true),
             rvalue => match fold::truth(&rvalue) {

@@ -79,7 +79,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let host = self.host;
-        let result = host.binary(op, a, b, self);
+        let result = self.evaluating(span, |lowerer| host.binary(op, a, b, lowerer));
         let object = result.map_err(|exception| self.operator_error(exception, span))?;
         self.resolve(object, span)
     }
@@ -260,7 +260,7 @@ impl<H: Host> Lowerer<'_, H> {
             self.refuse_operand(&a, a_span)?;
             let object = self.host_object(&a)?;
             let host = self.host;
-            let result = host.unary(op, &object, self);
+            let result = self.evaluating(span, |lowerer| host.unary(op, &object, lowerer));
             let object = result.map_err(|exception| self.operator_error(exception, span))?;
             return self.resolve(object, span);
         }
@@ -389,7 +389,7 @@ impl<H: Host> Lowerer<'_, H> {
     ) -> Fallible<Term<H::Object>> {
         let (a, b) = (self.host_object(a)?, self.host_object(b)?);
         let host = self.host;
-        let result = host.compare(op, &a, &b, self);
+        let result = self.evaluating(span, |lowerer| host.compare(op, &a, &b, lowerer));
         let object = result.map_err(|exception| self.operator_error(exception, span))?;
         self.resolve(object, span)
     }
