@@ -80,23 +80,20 @@ pub fn is_value(object: &Bound<'_, PyAny>) -> bool {
 /// Numbers of numpy are new objects whenever an array is asked for one. Other objects of its own never change, either, if they are functions or say
 /// what a type is; elements of structured arrays, iterators and polynomials do.
 fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> bool {
-    const MUTABLE: &[&str] = &["void", "record"];
     const FIXED: &[&str] = &["dtype", "finfo", "iinfo", "ufunc"];
-    let class = object.get_type();
-    let name = |class: &Bound<'_, PyType>| class.name().map(|name| name.to_string());
-    let is_scalar = || {
-        class.mro().iter().any(|of| {
-            of.cast::<PyType>()
-                .is_ok_and(|of| is_of_numpy(of) && name(of).is_ok_and(|name| name == "generic"))
-        })
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static VOID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let (py, class) = (object.py(), object.get_type());
+    if !class.module().is_ok_and(|module| module == "numpy") || numpy::View::of(object).is_some() {
+        return false;
+    }
+    let is_a = |class: PyResult<&Bound<'_, PyType>>| {
+        class.is_ok_and(|class| object.is_instance(class).unwrap_or(false))
     };
-    is_of_numpy(&class)
-        && numpy::View::of(object).is_none()
-        && name(&class).is_ok_and(|name| FIXED.contains(&&*name) || !MUTABLE.contains(&&*name) && is_scalar())
-}
-
-fn is_of_numpy(class: &Bound<'_, PyType>) -> bool {
-    class.module().is_ok_and(|module| module == "numpy")
+    if is_a(GENERIC.import(py, "numpy", "generic")) {
+        return !is_a(VOID.import(py, "numpy", "void"));
+    }
+    class.name().is_ok_and(|name| FIXED.contains(&&*name.to_string()))
 }
 
 /// Whether a class is one of Python's, numpy's or ours, or of an enum: its operators and attributes are known.

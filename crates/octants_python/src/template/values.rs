@@ -11,8 +11,14 @@ pub fn same_value(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
     if a.is(b) {
         return true;
     }
+    if !a.get_type().is(b.get_type()) {
+        return false;
+    }
+    if a.is_exact_instance_of::<PyInt>() || a.is_exact_instance_of::<PyString>() {
+        return a.eq(b).unwrap_or(false);
+    }
     // There is one object for each member of an enum, whose class may say that it equals others.
-    if !a.get_type().is(b.get_type()) || is_enum(a.get_type().as_any()) {
+    if !a.is_exact_instance_of::<PyFloat>() && is_enum(a.get_type().as_any()) {
         return false;
     }
     if let (Ok(a), Ok(b)) = (a.cast::<PyFloat>(), b.cast::<PyFloat>()) {
