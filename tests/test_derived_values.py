@@ -125,3 +125,79 @@ def test_a_number_with_operators_of_its_own_is_no_plain_number(arch):
     assert product(int(Saturating(3)), 4) == 12
     assert is_any(Loud("x")) == 1
     assert is_any(Text("x")) == 0
+
+
+class Cyclic(list):
+    """Its items go on for ever, and a loop sees each of them twice."""
+
+    def __getitem__(self, at):
+        return super().__getitem__(at % list.__len__(self))
+
+    def __len__(self):
+        return 2 * super().__len__()
+
+    def __iter__(self):
+        return iter([self[at] for at in range(len(self))])
+
+
+class Hidden(dict):
+    def __iter__(self):
+        return iter([name for name in self.keys() if not name.startswith("_")])
+
+
+CYCLIC, HIDDEN = Cyclic([1, 2, 3]), Hidden(a=1, _b=2, c=3)
+
+
+@oc.data_oriented
+class Containers:
+    def __init__(self):
+        self.cyclic, self.hidden = Cyclic([4, 5]), Hidden(_a=1, b=2)
+
+    @oc.kernel
+    def items(self) -> oc.i32:
+        s = len(self.cyclic) + self.cyclic[3]
+        for item in oc.static(self.cyclic):
+            s = s * 3 + item
+        for name in oc.static(self.hidden):
+            s = s * 3 + self.hidden[name]
+        return s
+
+    def expected(self):
+        s = len(self.cyclic) + self.cyclic[3]
+        for item in self.cyclic:
+            s = s * 3 + item
+        for name in self.hidden:
+            s = s * 3 + self.hidden[name]
+        return s
+
+
+@oc.kernel
+def items_of_globals() -> oc.i32:
+    s = len(CYCLIC) + CYCLIC[4]
+    for item in oc.static(CYCLIC):
+        s = s * 3 + item
+    for name in oc.static(HIDDEN):
+        s = s * 3 + HIDDEN[name]
+    return s
+
+
+def test_containers_say_themselves_what_they_hold(arch):
+    def of_globals():
+        s = len(CYCLIC) + CYCLIC[4]
+        for item in CYCLIC:
+            s = s * 3 + item
+        for name in HIDDEN:
+            s = s * 3 + HIDDEN[name]
+        return s
+
+    containers = Containers()
+    for change in (
+        lambda: None,
+        lambda: CYCLIC.__setitem__(0, 7),
+        lambda: HIDDEN.update(d=4),
+        lambda: containers.cyclic.append(6),
+        lambda: containers.hidden.update(b=5),
+    ):
+        change()
+        assert [items_of_globals(), items_of_globals()] == [of_globals()] * 2
+        assert [containers.items(), containers.items()] == [containers.expected()] * 2

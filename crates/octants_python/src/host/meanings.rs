@@ -15,7 +15,7 @@ use crate::func::Func;
 use crate::kernel::Kernel;
 use crate::ndarray::Ndarray;
 use crate::tree::Node;
-use crate::{aggregate, host_only, numpy, tensor};
+use crate::{aggregate, host_only, numpy, template, tensor};
 
 /// Modules whose functions are meant to run while compiling, so that no warning is due.
 const KNOWN_MODULES: &[&str] =
@@ -95,6 +95,19 @@ fn has_own_operators(class: &Bound<'_, PyType>) -> bool {
     })
 }
 
+/// Whether a class derived from a container of Python's says itself what a loop gives, or how long it is. An `OrderedDict` only keeps an order.
+#[cold]
+fn has_own_items(class: &Bound<'_, PyType>) -> bool {
+    let is_of_python = |base: &Bound<'_, PyAny>| {
+        let module = base.getattr_opt("__module__").ok().flatten().map(|name| name.to_string());
+        matches!(module.as_deref(), Some("builtins" | "collections"))
+    };
+    class.mro().iter().filter(|base| !is_of_python(base)).any(|base| {
+        let has = |name: &str| base.getattr("__dict__").and_then(|names| names.contains(name));
+        ["__iter__", "__len__"].into_iter().any(|name| has(name).unwrap_or(false))
+    })
+}
+
 /// What an object of Python's own kinds of data is to the language; `None` for any other.
 pub(super) fn of_plain<'py>(object: &Object<'py>) -> Option<Meaning<Object<'py>>> {
     let is_derived = || {
@@ -119,6 +132,8 @@ pub(super) fn of_plain<'py>(object: &Object<'py>) -> Option<Meaning<Object<'py>>
         Meaning::Float(value.value())
     } else if let Ok(value) = object.cast::<PyString>() {
         value.to_str().map_or(Meaning::Other, |text| Meaning::Str(text.to_owned()))
+    } else if template::is_derived(object) && has_own_items(&object.get_type()) {
+        Meaning::Other
     } else if object.is_instance_of::<PyTuple>() {
         Meaning::Tuple
     } else if object.is_instance_of::<PyList>() {
