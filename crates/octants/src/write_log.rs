@@ -11,8 +11,10 @@ use octants_ir::{ArrayType, Boundary, Kernel, Layout, Scalar};
 use octants_passes::analysis::{Footprint, Interval, Touched};
 
 mod boxes;
+mod strided;
 
 use boxes::Writes;
+use strided::Lattice;
 
 /// A part of an array's memory: a box of indices.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,41 +50,23 @@ impl Region {
     /// Whether the two may share a byte.
     fn overlaps(&self, other: &Self) -> bool {
         let (a, b) = (&self.array, &other.array);
-        let meet = |shift: i64| {
-            let mut axes = self.indices.iter().zip(&other.indices).enumerate();
-            // Where one is all of the array, nothing keeps them apart.
-            axes.all(|(axis, (&mine, &theirs))| {
-                let shift = if axis == 0 { shift } else { 0 };
-                let theirs = Interval {
-                    first: theirs.first.saturating_add(shift),
-                    last: theirs.last.saturating_add(shift),
-                };
-                mine.meets(theirs)
-            })
-        };
         match (&a.kind, &b.kind) {
             (MemoryKind::Field { .. }, MemoryKind::Field { .. }) => {
-                // Fields overlap if their first elements do: one is an entry of the other.
-                a.first < b.first + b.bytes && b.first < a.first + a.bytes && meet(0)
+                // Fields overlap if their first elements do: one is an entry of the other. Where one is all of the field, nothing keeps them apart.
+                let mut axes = self.indices.iter().zip(&other.indices);
+                a.first < b.first + b.bytes
+                    && b.first < a.first + a.bytes
+                    && axes.all(|(&mine, &theirs)| mine.meets(theirs))
             }
-            (MemoryKind::Array { strides: mine, .. }, MemoryKind::Array { strides: theirs, .. }) => {
-                let ((begin, end), (other_begin, other_end)) = (self.range(), other.range());
-                if begin >= other_end || other_begin >= end {
-                    return false;
-                }
-                // A view begins some elements of its first axis behind the array.
-                let distance = b.first.wrapping_sub(a.first).cast_signed();
-                match mine.first() {
-                    Some(&stride) if mine == theirs && stride != 0 && distance % stride == 0 => {
-                        meet(distance / stride)
-                    }
-                    _ => true,
-                }
-            }
-            (MemoryKind::Field { .. }, MemoryKind::Array { .. })
+            (MemoryKind::Array { .. }, MemoryKind::Array { .. })
+            | (MemoryKind::Field { .. }, MemoryKind::Array { .. })
             | (MemoryKind::Array { .. }, MemoryKind::Field { .. }) => {
                 let ((begin, end), (other_begin, other_end)) = (self.range(), other.range());
-                begin < other_end && other_begin < end
+                begin < other_end
+                    && other_begin < end
+                    && a.lattice()
+                        .zip(b.lattice())
+                        .is_none_or(|(lattice, others)| lattice.meets(&self.indices, &others, &other.indices))
             }
         }
     }
@@ -141,6 +125,16 @@ impl Region {
 }
 
 impl ArrayMemory {
+    /// Where its elements are, if strides say so.
+    fn lattice(&self) -> Option<Lattice<'_>> {
+        match &self.kind {
+            MemoryKind::Field { .. } => None,
+            MemoryKind::Array { extents, strides } => {
+                Some(Lattice { first: self.first, bytes: self.bytes, extents, strides })
+            }
+        }
+    }
+
     /// An array in a block of arguments.
     pub(crate) fn of(kernel: &Kernel, slot: &ArgSlot, array: ArrayType, block: &[u8]) -> Self {
         let first = read_integer(block, slot.offset, Scalar::I64).cast_unsigned();

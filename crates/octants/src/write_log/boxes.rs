@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use octants_passes::analysis::Interval;
 
+use super::strided::Shift;
 use super::{ArrayMemory, MemoryKind, Region};
 
 /// The last writes of boxes, by the arrays that they were to.
@@ -46,17 +47,12 @@ impl Writes {
         let (begin, end) = region.range();
         for array in self.overlapping(begin, end).flat_map(|(_, (_, arrays))| arrays) {
             let Some(boxes) = self.arrays.get(array).filter(|boxes| boxes.latest >= number) else { continue };
-            let found = match same_indices(array, &region.array) {
-                Some(shift) => {
-                    let mut asked = region.indices.clone();
-                    if let Some(first) = asked.first_mut() {
-                        first.first = first.first.saturating_add(shift);
-                        first.last = first.last.saturating_add(shift);
-                    }
-                    boxes.since(number, array, Some(&asked), &mut Vec::new(), region)
-                }
-                None => boxes.since(number, array, None, &mut Vec::new(), region),
+            let asked = match same_indices(array, &region.array) {
+                Shift::Apart => continue,
+                Shift::By(shift) => Some(shifted(&region.indices, &shift)),
+                Shift::Unknown => None,
             };
+            let found = boxes.since(number, array, asked.as_deref(), &mut Vec::new(), region);
             if found.is_some() {
                 return found;
             }
@@ -65,21 +61,21 @@ impl Writes {
     }
 }
 
-/// How many elements of the first axis one array begins behind the other, if their elements have the same indices but for that.
-fn same_indices(of: &ArrayMemory, other: &ArrayMemory) -> Option<i64> {
+/// What the other's indices are in an array.
+fn same_indices(of: &ArrayMemory, other: &ArrayMemory) -> Shift {
     match (&of.kind, &other.kind) {
-        (MemoryKind::Field { .. }, MemoryKind::Field { .. }) => Some(0),
-        (MemoryKind::Array { strides, .. }, MemoryKind::Array { strides: others, .. }) => {
-            let distance = other.first.wrapping_sub(of.first).cast_signed();
-            match strides.first() {
-                Some(&stride) if strides == others && stride != 0 && distance % stride == 0 => {
-                    Some(distance / stride)
-                }
-                _ => None,
-            }
-        }
-        _ => None,
+        (MemoryKind::Field { .. }, MemoryKind::Field { .. }) => Shift::By(Vec::new()),
+        _ => of.lattice().zip(other.lattice()).map_or(Shift::Unknown, |(of, other)| of.shift(&other)),
     }
+}
+
+fn shifted(indices: &[Interval], shift: &[i64]) -> Vec<Interval> {
+    let by = shift.iter().copied().chain(std::iter::repeat(0));
+    let moved = indices.iter().zip(by).map(|(index, by)| Interval {
+        first: index.first.saturating_add(by),
+        last: index.last.saturating_add(by),
+    });
+    moved.collect()
 }
 
 /// Boxes that are equal in the axes before one. In that axis they are found by their length, as a power of two, and by where they begin: those that meet an
