@@ -287,3 +287,277 @@ def test_arrays_of_replaced_functions_that_are_written_since_are_refused(arch):
         scale(p, factor, out)
         add_up(out, loss)
         set_zero(factor)
+
+
+@oc.kernel
+def set_to(x: VEC, value: oc.f64):
+    x[0] = value
+
+
+@oc.kernel
+def count_up(x: VEC):
+    x[0] = x[0] + 1.0
+
+
+@oc.kernel
+def count_up_in_parallel(x: VEC):
+    for _ in range(1):
+        x[0] += 1.0
+
+
+@oc.kernel
+def add_weighted(x: VEC, weight: VEC, loss: VEC):
+    for i in x:
+        loss[0] += x[i] * x[i] * weight[0]
+
+
+@oc.kernel
+def add_times(x: VEC, weight: oc.f64, loss: VEC):
+    for i in x:
+        loss[0] += x[i] * x[i] * weight
+
+
+@oc.kernel
+def add_in_order(x: VEC, loss: VEC):
+    loss[0] = loss[0] + x[0] * x[0]
+    loss[0] = loss[0] + x[1] * x[1]
+
+
+class Counting:
+    """A number of the host that each step changes."""
+
+    def __init__(self):
+        self.count = 0.0
+
+    def next(self):
+        self.count += 1.0
+        return self.count
+
+
+@pytest.mark.parametrize("snapshots", [1, 3, None])
+def test_steps_that_read_what_is_in_no_state_are_refused(arch, snapshots):
+    p, x, by, weight, loss = vector([0.3, 0.7]), vector(), vector(), vector(), single()
+    start = vector([1.0, 2.0])
+
+    def program(changes, state):
+        x.copy_from(start)
+        weight.fill(1.0)
+
+        def step(number):
+            multiply(x, p, by)
+            move(x, by)
+            changes(number)
+            add_weighted(x, weight, loss)
+
+        oc.ad.checkpoint(step, STEPS, state, snapshots=snapshots)
+
+    for changes in (
+        lambda number: set_to(weight, 3.0) if number == 6 else None,
+        lambda _: count_up(weight),
+        lambda _: count_up_in_parallel(weight),
+        oc.ad.no_grad(lambda _: count_up(weight)),
+        lambda _: move(weight, x),
+    ):
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105"), oc.ad.Tape(loss):
+            program(changes, [x])
+    for changes in (lambda _: count_up(weight), lambda _: move(weight, x)):
+        check(lambda changes=changes: program(changes, [x, weight]), p, loss)
+    # What each step writes anew is of the step.
+    check(lambda: program(lambda number: set_to(weight, 3.0 if number > 6 else 1.0), [x]), p, loss)
+
+
+@pytest.mark.parametrize("snapshots", [1, 3, None])
+def test_steps_that_take_other_numbers_when_they_run_again_are_refused(arch, snapshots):
+    p, x, by, loss = vector([0.3, 0.7]), vector(), vector(), single()
+    start = vector([1.0, 2.0])
+    counting, random = Counting(), np.random.default_rng(0)
+
+    def program(weight):
+        x.copy_from(start)
+
+        def step(number):
+            multiply(x, p, by)
+            move(x, by)
+            add_times(x, weight(number), loss)
+
+        oc.ad.checkpoint(step, STEPS, [x], snapshots=snapshots)
+
+    for weight in (lambda _: counting.next(), lambda _: float(random.uniform())):
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*step \d+ of a checkpoint"), oc.ad.Tape(loss):
+            program(weight)
+    check(lambda: program(lambda number: 0.5 * number), p, loss)
+
+
+@oc.data_oriented
+class Timed:
+    """A member that kernels read, and one that they do not."""
+
+    def __init__(self):
+        self.time, self.calls = 1.0, 0
+        self.weights = np.ones(N)
+
+    @oc.kernel
+    def add(self, x: VEC, loss: VEC):
+        for i in x:
+            loss[0] += x[i] * x[i] * self.time * self.weights[i]
+
+
+def test_members_that_steps_change_are_refused_if_kernels_read_them(arch):
+    p, x, by, loss, timed = vector([0.3, 0.7]), vector(), vector(), single(), Timed()
+    start = vector([1.0, 2.0])
+
+    def program(changes):
+        x.copy_from(start)
+
+        def step(number):
+            multiply(x, p, by)
+            move(x, by)
+            changes(number)
+            timed.calls += 1
+            timed.add(x, loss)
+
+        oc.ad.checkpoint(step, STEPS, [x])
+
+    def grows(_):
+        timed.time += 1.0
+
+    def refills(_):
+        timed.weights[:] += 1.0
+
+    for changes in (grows, refills):
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*step \d+ of a checkpoint"), oc.ad.Tape(loss):
+            program(changes)
+        timed.time, timed.weights = 1.0, np.ones(N)
+    check(lambda: program(lambda number: setattr(timed, "time", 0.5 * number)), p, loss)
+
+
+def test_sums_in_order_over_steps(arch):
+    p, x, by, loss = vector([0.3, 0.7]), vector(), vector(), single()
+    start = vector([1.0, 2.0])
+
+    def program():
+        x.copy_from(start)
+
+        def step(_):
+            multiply(x, p, by)
+            move(x, by)
+            add_in_order(x, loss)
+
+        oc.ad.checkpoint(step, STEPS, [x])
+
+    check(program, p, loss)
+
+
+def by_kernel(x, factor, out):
+    scale_by_hand(x, x.grad, factor, factor.grad, out.grad)
+
+
+def by_numpy(x, factor, out):
+    adjoint = out.grad.to_numpy()
+    x.grad.from_numpy(x.grad.to_numpy() + adjoint * factor.to_numpy())
+    factor.grad.from_numpy(factor.grad.to_numpy() + adjoint * x.to_numpy())
+    out.grad.fill(0)
+
+
+def by_elements(x, factor, out):
+    for i in range(N):
+        x.grad[i] = x.grad[i] + out.grad[i] * factor[i]
+        factor.grad[i] = factor.grad[i] + out.grad[i] * x[i]
+        out.grad[i] = 0.0
+
+
+def by_copies(x, factor, out):
+    other = vector()
+    other.copy_from(factor)
+    scale_by_hand(x, x.grad, other, factor.grad, out.grad)
+
+
+@pytest.mark.parametrize("backward", [by_kernel, by_numpy, by_elements, by_copies])
+def test_what_a_gradient_by_hand_reads_is_what_its_function_saw(arch, backward):
+    p, factor, out, loss = vector([0.3, 0.7]), vector([2.0, 3.0]), vector(), single()
+
+    @oc.ad.grad_replaced
+    def function(x, factor, out):
+        multiply(x, factor, out)
+
+    oc.ad.grad_for(function)(backward)
+    with oc.ad.Tape(loss):
+        function(p, factor, out)
+        add_up(out, loss)
+    np.testing.assert_allclose(p.grad.to_numpy(), 2 * p.to_numpy() * factor.to_numpy() ** 2)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*`function`.*`set_zero`"), oc.ad.Tape(loss):
+        function(p, factor, out)
+        add_up(out, loss)
+        set_zero(factor)
+
+
+@oc.data_oriented
+class Scaled:
+    """Gradients by hand that read a member."""
+
+    def __init__(self):
+        self.x, self.y, self.by = vector([0.3, 0.7]), vector(), 1.0
+
+    @oc.kernel
+    def run(self):
+        for i in self.x:
+            self.y[i] += oc.sin(self.x[i]) * self.by
+
+    @oc.ad.grad_replaced
+    def step(self):
+        self.run()
+
+    @oc.ad.grad_for(step)
+    def step_back(self):
+        self.run.grad()
+
+
+def test_members_are_those_of_the_call_for_gradients_by_hand(arch):
+    scaled, loss = Scaled(), single()
+
+    def program():
+        set_zero(scaled.y)
+        for number in range(3):
+            scaled.by = number + 1.0
+            scaled.step()
+        scaled.by = 100.0
+        add_up(scaled.y, loss)
+
+    check(program, scaled.x, loss)
+    assert scaled.by == 100.0
+
+
+def test_fields_of_replaced_functions_that_are_written_since_are_refused(arch):
+    x, y = (oc.field(oc.f64, N, needs_grad=True) for _ in range(2))
+    loss = oc.field(oc.f64, (), needs_grad=True)
+
+    @oc.kernel
+    def forward():
+        for i in x:
+            y[i] = 2.0 * x[i]
+
+    @oc.kernel
+    def back():
+        for i in x:
+            x.grad[i] += 2.0 * y.grad[i]
+            y.grad[i] = 0.0
+
+    @oc.kernel
+    def add():
+        for i in y:
+            loss[None] += y[i] * y[i]
+
+    @oc.ad.grad_replaced
+    def function():
+        forward()
+
+    oc.ad.grad_for(function)(back)
+    x.fill(1.0)
+    with oc.ad.Tape(loss):
+        function()
+        add()
+    assert x.grad.to_numpy().tolist() == [8.0] * N
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*`function`.*`fill`"), oc.ad.Tape(loss):
+        function()
+        y.fill(3.0)
+        add()

@@ -74,3 +74,28 @@ def test_a_tolerance_of_zero_is_none(arch):
     x, total, loss = arrays()
     with pytest.raises(AssertionError, match="not the differences"):
         oc.ad.gradcheck(lambda: (square(x), add_up(x, total), scaled(total, loss)), x, loss, rtol=0, atol=0)
+
+
+def test_functions_with_gradients_by_hand_are_checked_from_the_same_values(arch):
+    A = oc.types.ndarray(dtype=oc.f64, ndim=1)
+    x, y, loss = (oc.ndarray(oc.f64, n, needs_grad=True) for n in (3, 3, 1))
+    x.from_numpy(np.array([0.1, 0.2, 0.3]))
+
+    @oc.kernel
+    def add_sine(x: A, y: A):
+        for i in x:
+            y[i] += oc.sin(x[i])
+
+    @oc.kernel
+    def add_squares(y: A, loss: A):
+        for i in y:
+            loss[0] += y[i] * y[i]
+
+    @oc.ad.grad_replaced
+    def function(x, y):
+        add_sine(x, y)
+
+    oc.ad.grad_for(function)(lambda x, y: add_sine.grad(x, y))
+    with oc.ad.Tape(loss, grad_check=[x]):
+        function(x, y)
+        add_squares(y, loss)

@@ -187,3 +187,33 @@ def test_cells_that_are_made_or_given_up_meanwhile_are_told():
     with oc.ad.Tape(loss):
         total()
     assert x.grad.to_numpy().tolist() == 8 * [2.0]
+
+
+def test_the_host_may_look_at_elements_in_a_tape(arch):
+    x, y = (oc.field(oc.f64, needs_grad=True) for _ in range(2))
+    loss = oc.field(oc.f64, (), needs_grad=True)
+    for one in (x, y):
+        oc.root.pointer(oc.i, 4).place(one, one.grad)
+
+    @oc.kernel
+    def square():
+        for i in x:
+            y[i] = x[i] * x[i]
+
+    @oc.kernel
+    def add_up():
+        for i in y:
+            loss[None] += y[i]
+
+    for i in range(4):
+        x[i] = i + 1.0
+    with oc.ad.Tape(loss):
+        square()
+        assert y[2] == 9.0
+        assert y.to_numpy().tolist() == [1.0, 4.0, 9.0, 16.0]
+        add_up()
+    assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0, 8.0]
+    with pytest.raises(oc.OctantsRuntimeError, match="OC1105"), oc.ad.Tape(loss):
+        square()
+        x[0] = 2.0 * y[0]
+        add_up()

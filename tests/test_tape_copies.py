@@ -207,3 +207,70 @@ def test_members_of_structs_are_copied_with_gradients(arch):
         norm_of_vector_field(made[1].v, loss, 1.0)
     np.testing.assert_allclose(made[0].a.grad.to_numpy(), 2 * X)
     np.testing.assert_allclose(made[0].v.grad.to_numpy(), np.full((N, 2), 4.0))
+
+
+LOOKS = {
+    "to_numpy(copy=False)": lambda y: y.to_numpy(copy=False)[0],
+    "to_numpy(copy=None)": lambda y: y.to_numpy(copy=None)[0],
+    "asarray": lambda y: np.asarray(y)[0],
+    "memoryview": lambda y: np.array(memoryview(y))[0],
+    "from_dlpack": lambda y: np.from_dlpack(y)[0],
+    "element": lambda y: y[0],
+}
+SETS = {
+    "from_numpy": lambda z, value: z.from_numpy(np.full(N, value)),
+    "fill": lambda z, value: z.fill(value),
+    "element": lambda z, value: z.__setitem__(0, value),
+}
+
+
+@pytest.mark.parametrize("kind", [array, field])
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("write", SETS)
+def test_what_the_host_computes_of_what_it_looked_at_is_refused(arch, kind, look, write):
+    if arch != "cpu" and look != "element":
+        pytest.skip("the host does not see the memory")
+    needs = {"needs_grad": True, "needs_dual": True}
+    x, y, z, loss = kind(**needs), kind(**needs), kind(**needs), single(**needs)
+    x.from_numpy(X)
+
+    def program():
+        y.copy_from(x)
+        SETS[write](z, 3.0 * float(LOOKS[look](y)))
+        NORMS[kind](z, loss, 1.0)
+
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*looked|OC1105.*has read"), oc.ad.Tape(loss):
+        program()
+    with (
+        pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*FwdMode"),
+        oc.ad.FwdMode(loss=loss, param=x, seed=[1.0] * N),
+    ):
+        program()
+    # Zeros are computed of nothing, and who looks may look.
+    with oc.ad.Tape(loss):
+        y.copy_from(x)
+        LOOKS[look](y)
+        z.fill(0.0)
+        NORMS[kind](y, loss, 1.0)
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * X)
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy])
+def test_copies_of_fields_made_in_a_tape_have_derivatives(arch, made):
+    needs = {"needs_grad": True, "needs_dual": True}
+    for kind in (array, field):
+        x, y, loss = kind(**needs), kind(**needs), single(**needs)
+        x.from_numpy(X)
+
+        def program(x=x, y=y, kind=kind, loss=loss):
+            y.copy_from(x)
+            NORMS[kind](made(x), loss, 1.0)
+            NORMS[kind](made(y), loss, 2.0)
+
+        with oc.ad.Tape(loss):
+            program()
+        np.testing.assert_allclose(x.grad.to_numpy(), 6 * X)
+        loss.fill(0)
+        with oc.ad.FwdMode(loss=loss, param=x, seed=[1.0] * N):
+            program()
+        np.testing.assert_allclose(loss.dual[None], 6 * X.sum())

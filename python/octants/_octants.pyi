@@ -150,9 +150,16 @@ class Kernel:
         much memory that takes, what it reads again, and where derivatives end. Runs nothing but what computes the memory, and waits for that."""
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, grad: bool) -> None: ...
-    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
+    def _launch(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool, step: StepCheck | None = None
+    ) -> Any: ...
     def _record(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, sinks: Sinks, validate: bool
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        sinks: Sinks,
+        validate: bool,
+        step: StepCheck | None = None,
     ) -> tuple[Any, Record | None]: ...
     def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
     def _replay_grad(
@@ -510,8 +517,27 @@ class SparseFactor:
     def solve(self, right: bytes) -> bytes:
         """The solution, the bytes of f64, for a right-hand side in the same form."""
 
+class StepCheck:
+    """Sees the launches of a step."""
+
+    def __init__(self, log: WriteLog | None = None, since: int = 0, own: WriteLog | None = None) -> None: ...
+    @property
+    def taken(self) -> list[tuple[str, list[tuple[str, Any]]]]:
+        """For each launch the name of the kernel, and what the launch took from the host: names and objects."""
+
+    @property
+    def uses_session(self) -> bool:
+        """Whether a launch used fields or arrays of the session, whose contents others may change."""
+
 class WriteLog:
     """Who wrote what, since it was opened."""
+
+    def __init__(self, of_host: bool = False) -> None: ...
+    def note(self, object: Any, writer: str) -> None:
+        """All of an array or field is written."""
+
+    def writer_since(self, object: Any, number: int) -> str | None:
+        """Who has written to an array or field in an entry from `number` on."""
 
     def open(self) -> None:
         """Begins to take notes."""

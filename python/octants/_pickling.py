@@ -7,6 +7,7 @@ one of a main program that ``cloudpickle`` sends to another process, is sent as 
 from __future__ import annotations
 
 import sys
+from copy import deepcopy
 
 from ._octants import Func, Kernel, host_only
 
@@ -72,12 +73,28 @@ def reduced_field(field):
 
 def copied_field(field):
     """What ``copy.copy`` gives: a field with memory of its own, also of gradients and duals."""
+    host_only("copy")
+    owner = _owner(field)
+    if owner is not None:
+        return rebuild_field(_type_of(field), field.name, (), owner._placement, field.to_numpy())
+    placement = getattr(field, "_placement", None)
+    if placement is None:
+        raise not_copied(field)
+    made = rebuild_field(_type_of(field), field.name, field._needs, placement, None, companion_contents(field))
+    # Derivatives go with the elements.
+    made.copy_from(field)
+    return made
+
+
+def deeply_copied_field(field, memo: dict):
+    """What ``copy.deepcopy`` gives: likewise, and gradients or duals stay those of their field."""
     owner = _owner(field)
     if owner is None:
-        make, args = reduced_field(field)
-        return make(*args)  # type: ignore[arg-type]
-    host_only("copy")
-    return rebuild_field(_type_of(field), field.name, (), owner._placement, field.to_numpy())
+        made = copied_field(field)
+    else:
+        made = getattr(deepcopy(owner, memo), field._companion_kind)
+    memo[id(field)] = made
+    return made
 
 
 def companion(field, kind: str):
@@ -150,6 +167,7 @@ def rebuild_field(dtype, name: str, needs: tuple[str, ...], placement: tuple, da
             made = matrix_field(extents[0], extents[1], dtype=rows, shape=shape, **options)
     else:
         made = field(dtype, shape, **options)
-    made.from_numpy(data)
+    if data is not None:
+        made.from_numpy(data)
     set_companions(made, companions or {})
     return made

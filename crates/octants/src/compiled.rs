@@ -64,6 +64,11 @@ impl CompiledKernel {
         regions(self.ir(), footprint, self.args(), block, |touched| touched.read)
     }
 
+    /// Likewise those of which it loses what was there.
+    pub fn assigns(&self, footprint: &Footprint, block: &[u8]) -> Vec<(usize, Region)> {
+        regions(self.ir(), footprint, self.args(), block, |touched| touched.assigned)
+    }
+
     /// Whether each launch draws other random numbers.
     pub fn draws_random(&self) -> bool {
         self.plan.uses().key

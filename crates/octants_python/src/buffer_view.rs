@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyMemoryView, PySlice, PyTuple};
 use crate::field::Field;
 use crate::ndarray::Ndarray;
 use crate::shared::{self, Shared};
+use crate::write_log::{self, HostAccess};
 use crate::{host_only, interrupt, tensor};
 
 /// What may not be asked while compiling: the code would keep the answer, and other launches have other ranges.
@@ -52,6 +53,7 @@ impl BufferView {
 
     /// What other libraries may look at.
     pub fn shared(&self, py: Python<'_>) -> PyResult<Shared> {
+        write_log::tell_watchers(self.ndarray.bind(py), "to_numpy", HostAccess::Reads)?;
         let whole = self.ndarray.get().shared(py)?;
         Ok(Shared { address: whole.address + self.first_byte() as u64, shape: self.extents(), ..whole })
     }
@@ -268,6 +270,7 @@ impl BufferView {
         if copy == Some(false) {
             return Err(PyValueError::new_err("Zero-copy not available: the memory is the device's own"));
         }
+        write_log::tell_watchers(this.ndarray.bind(py), "to_numpy", HostAccess::Reads)?;
         ndarray.copied(py, &this.extents(), this.first_byte(), on.as_ref())
     }
 

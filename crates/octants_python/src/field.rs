@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 use crate::field_index::{numbers, place};
 use crate::shared::{self, Shared};
 use crate::tree::Tree;
+use crate::write_log::HostAccess;
 use crate::{dlpack, dtype, element, errors, host_memory, host_only, interrupt, numpy, stream, write_log};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
@@ -79,9 +80,11 @@ impl Field {
         leaf: &FieldLeaf,
         index: &Bound<'_, PyAny>,
         entry: Option<usize>,
+        constants: &[octants::ir::Const],
     ) -> PyResult<()> {
         if write_log::is_open() {
-            write_log::tell_watchers(slf, "__setitem__", Some(index), entry)?;
+            let zeros = write_log::are_zeros(constants);
+            write_log::tell_watchers(slf, "__setitem__", HostAccess::WritesElement(index, entry, zeros))?;
             write_log::host_writes_leaf(index.py(), leaf, "__setitem__", &numbers(leaf, index)?)?;
         }
         Ok(())
@@ -255,6 +258,7 @@ impl Field {
     fn _get<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
         let place = place(leaf, index)?;
+        write_log::tell_watchers(slf, "__getitem__", HostAccess::Reads)?;
         if leaf.is_sparse() {
             return by_kernel(slf, "element", (numbers(leaf, index)?,))?.extract();
         }
@@ -272,7 +276,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constant = element::constant(leaf.scalar(), value)?;
-        Self::tell_of_element(slf, leaf, index, Some(entry))?;
+        Self::tell_of_element(slf, leaf, index, Some(entry), &[constant])?;
         if leaf.is_sparse() {
             let value = dtype::constant_to(slf.py(), constant)?;
             return by_kernel(slf, "set_entry", (numbers(leaf, index)?, entry, value)).map(drop);
@@ -283,6 +287,7 @@ impl Field {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf) = (slf.py(), Self::data_at_rest(slf, "__getitem__")?);
         let place = place(leaf, index)?;
+        write_log::tell_watchers(slf, "__getitem__", HostAccess::Reads)?;
         if leaf.is_sparse() {
             return by_kernel(slf, "element", (numbers(leaf, index)?,))?.get_item(0);
         }
@@ -298,7 +303,7 @@ impl Field {
         let leaf = Self::data_to_write(slf)?;
         let place = place(leaf, index)?;
         let constants = element::constants(leaf.elem(), value)?;
-        Self::tell_of_element(slf, leaf, index, None)?;
+        Self::tell_of_element(slf, leaf, index, None, &constants)?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
             return by_kernel(slf, "set_element", (numbers(leaf, index)?, values)).map(drop);
@@ -316,7 +321,9 @@ impl Field {
     ) -> PyResult<()> {
         let (leaf, on) = (Self::data(slf, "fill")?, Self::stream(slf, qd_stream)?);
         let constants = element::constants(leaf.elem(), value)?;
-        write_log::tell_watchers(slf, "fill", None, None)?;
+        let zeros = write_log::are_zeros(&constants);
+        let access = if zeros { HostAccess::WritesZeros } else { HostAccess::Writes };
+        write_log::tell_watchers(slf, "fill", access)?;
         write_log::host_writes_leaf(slf.py(), leaf, "fill", &[])?;
         if leaf.is_sparse() {
             let values = entries_of(slf.py(), leaf, &constants)?;
@@ -332,7 +339,7 @@ impl Field {
         qd_stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "to_numpy")?, Self::stream(slf, qd_stream)?);
-        write_log::tell_watchers(slf, "to_numpy", None, None)?;
+        write_log::tell_watchers(slf, "to_numpy", HostAccess::Reads)?;
         if leaf.is_sparse() {
             return by_kernel(slf, "read", (extents(leaf), qd_stream));
         }
@@ -356,7 +363,7 @@ impl Field {
         qd_stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (py, leaf, on) = (slf.py(), Self::data(slf, "from_numpy")?, Self::stream(slf, qd_stream)?);
-        write_log::tell_watchers(slf, "from_numpy", None, None)?;
+        write_log::tell_watchers(slf, "from_numpy", HostAccess::Writes)?;
         let dense = numpy::contiguous(array, leaf.scalar())?;
         if leaf.is_sparse() {
             return by_kernel(slf, "write", (dense, qd_stream)).map(drop);
@@ -387,7 +394,8 @@ impl Field {
         let leaves = fields.iter().map(|field| Self::data(field, name)).collect::<PyResult<Vec<_>>>()?;
         let scalar = leaves[0].scalar();
         for field in &fields {
-            write_log::tell_watchers(field, name, None, None)?;
+            let access = if to_array { HostAccess::Reads } else { HostAccess::Writes };
+            write_log::tell_watchers(field, name, access)?;
         }
         let array = if let Some(array) = array {
             array

@@ -23,6 +23,7 @@ use crate::host::PyHost;
 use crate::interrupt::SignalScope;
 use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
 use crate::runtime::{Runtime, SessionHolder};
+use crate::step_check::StepCheck;
 use crate::traced::Traced;
 use crate::under_way::Outside;
 use crate::write_log::{self, Since, WriteLog};
@@ -418,9 +419,13 @@ impl Kernel {
         what: What,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
+        step: Option<&StepCheck>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut launch = LaunchArguments::new(stream.is_some());
         let code = self.find_or_make(py, what, arguments, &mut launch)?;
+        if let Some(step) = step {
+            step.see(py, &self.signature.name, &code, arguments, &launch)?;
+        }
         if code.derivative.is_some() && !code.has_companions() {
             self.require_some_derivatives(py, what, arguments)?;
         }
@@ -493,7 +498,9 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         what: What,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with_arguments(args, kwargs, |arguments, stream| self.call(args.py(), what, arguments, stream))
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call(args.py(), what, arguments, stream, None)
+        })
     }
 
     /// A call as a method: the receiver comes first.
@@ -513,7 +520,7 @@ impl Kernel {
                 host_only::guard_launch(py)?;
                 let all = std::iter::once(receiver.as_borrowed()).chain(args.iter_borrowed());
                 let arguments: Objects<'_, 'py> = all.collect();
-                this.call(py, What::Value, &arguments, None)
+                this.call(py, What::Value, &arguments, None, None)
             });
         }
         let all = std::iter::once(receiver.clone()).chain(args.iter());
@@ -666,28 +673,34 @@ impl Kernel {
         errors::gateway(|| self.code_for(args, kwargs, what).map(drop))
     }
 
-    /// A launch that nothing watches: of the kernel, or of its derivative in forward mode.
+    /// A launch that nothing watches: of the kernel, or of its derivative in forward mode. `step` sees it.
+    #[pyo3(signature = (args, kwargs, with_duals, step=None))]
     fn _launch<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         with_duals: bool,
+        step: Option<&Bound<'py, StepCheck>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let what = if with_duals { What::Derivative(DerivativeKind::Forward) } else { What::Value };
-        self.launch_with(args, kwargs, what)
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call(args.py(), what, arguments, stream, step.map(Bound::get))
+        })
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
-    /// reads from `sinks` of earlier ones; with `validate`, in debug mode, also if iterations of a parallel loop meet.
+    /// reads from `sinks` of earlier ones; with `validate`, in debug mode, also if iterations of a parallel loop meet. `step` sees it.
+    #[pyo3(signature = (args, kwargs, sinks, validate, step=None))]
     fn _record<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         sinks: &Bound<'py, Sinks>,
         validate: bool,
+        step: Option<&Bound<'py, StepCheck>>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         self.with_arguments(args, kwargs, |arguments, stream| {
-            self.call_recording(args.py(), arguments, stream, sinks, validate)
+            self.call_recording(args.py(), arguments, stream, sinks, validate, step.map(Bound::get))
         })
     }
 

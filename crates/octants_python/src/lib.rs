@@ -42,6 +42,7 @@ mod shared;
 mod source;
 mod sparse_factor;
 mod stack;
+mod step_check;
 mod stream;
 mod template;
 mod tensor;
@@ -108,6 +109,7 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     shared::add_buffer_protocol(py);
     module.add_class::<tree::Node>()?;
     module.add_class::<tree::Tree>()?;
+    module.add_class::<step_check::StepCheck>()?;
     module.add_class::<write_log::WriteLog>()?;
     module.add("MAX_AXES", octants::MAX_AXES)?;
     module.add("dtypes", dtype::table(py)?)?;

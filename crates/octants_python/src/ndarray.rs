@@ -12,6 +12,7 @@ use crate::dtype::{self, DataType};
 use crate::runtime::Runtime;
 use crate::shared::{self, Shared};
 use crate::under_way::Outside;
+use crate::write_log::HostAccess;
 use crate::{
     aggregate, element, errors, host_memory, host_only, interrupt, number, numpy, stream, tensor, write_log,
 };
@@ -283,7 +284,9 @@ impl Ndarray {
         host_only::guard(py, "fill")?;
         let on = this.stream(qd_stream)?;
         let constants = element::constants(this.array.element(), val)?;
-        write_log::tell_watchers(slf, "fill", None, None)?;
+        let zeros = write_log::are_zeros(&constants);
+        let access = if zeros { HostAccess::WritesZeros } else { HostAccess::Writes };
+        write_log::tell_watchers(slf, "fill", access)?;
         write_log::host_writes(py, &this.array, "fill", &[])?;
         stream::access(py, this.array.is_at_rest(), on.as_ref(), |queue| this.array.fill(&constants, queue))
     }
@@ -349,6 +352,7 @@ impl Ndarray {
             Err(octants::Error::Unsupported { .. }) => false,
             Err(error) => return Err(Self::failed(py, &error)),
         };
+        write_log::tell_watchers(slf, "to_numpy", HostAccess::Reads)?;
         if copy != Some(true) && convert_to.is_none() && in_place {
             this.wait(py)?;
             return this.shared(py)?.into_numpy(py);
@@ -358,7 +362,6 @@ impl Ndarray {
                 if in_place { "the data type is to be converted" } else { "the memory is the device's own" };
             return Err(PyValueError::new_err(format!("Zero-copy not available: {why}")));
         }
-        write_log::tell_watchers(slf, "to_numpy", None, None)?;
         let out = this.copied(py, &this.extents(), 0, on.as_ref())?;
         match convert_to {
             Some(scalar) => out.call_method1("astype", (dtype::numpy_name(scalar),)),
@@ -391,7 +394,7 @@ impl Ndarray {
         let dense = numpy::contiguous(arr, this.array.scalar())?;
         let view = numpy::View::of(&dense).ok_or_else(|| errors::bug("numpy.asarray made no array"))?;
         let (data, bytes) = (view.data() as usize, view.bytes());
-        write_log::tell_watchers(slf, "from_numpy", None, None)?;
+        write_log::tell_watchers(slf, "from_numpy", HostAccess::Writes)?;
         write_log::host_writes(py, &this.array, "from_numpy", &[])?;
         stream::access(py, this.array.is_at_rest(), on.as_ref(), |queue| {
             // SAFETY: a contiguous array of that many bytes, kept alive by `dense`.
@@ -458,6 +461,7 @@ impl Ndarray {
             return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
         }
         let position = this.index(index)?;
+        write_log::tell_watchers(slf, "__getitem__", HostAccess::Reads)?;
         this.wait(py)?;
         let found =
             this.array.get(&position, HostQueue::default()).map_err(|error| Self::failed(py, &error))?;
@@ -479,7 +483,8 @@ impl Ndarray {
         let (this, place) = (slf.get(), index);
         let index = this.index(index)?;
         let constants = element::constants(this.array.element(), value)?;
-        write_log::tell_watchers(slf, "__setitem__", Some(place), None)?;
+        let access = HostAccess::WritesElement(place, None, write_log::are_zeros(&constants));
+        write_log::tell_watchers(slf, "__setitem__", access)?;
         write_log::host_writes(value.py(), &this.array, "__setitem__", &index)?;
         this.wait_for_streams(value.py())?;
         let set = this.array.set(&index, &constants, HostQueue::default());

@@ -17,6 +17,7 @@ use crate::dlpack::{self, Export};
 use crate::field::Field;
 use crate::ndarray::Ndarray;
 use crate::tensor::{self, Tensor};
+use crate::write_log::{self, HostAccess};
 use crate::{errors, host_only, numpy};
 
 /// Elements with a stride along each axis.
@@ -41,6 +42,7 @@ impl Shared {
         let object = tensor::unwrapped(object);
         let py = object.py();
         host_only::guard(py, "to_numpy")?;
+        write_log::tell_watchers(object, "to_numpy", HostAccess::Reads)?;
         let array = object.cast::<Ndarray>().ok();
         let view = object.cast::<BufferView>().ok();
         let shared = match (&array, &view) {

@@ -13,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::field::Field;
+use crate::foreign::is_torch_tensor;
 use crate::launch::{LaunchArguments, Specialisation};
 use crate::ndarray::Ndarray;
 use crate::{errors, tensor};
@@ -27,6 +28,8 @@ pub struct WriteLog {
     log: Mutex<octants::WriteLog>,
     /// Whether somebody sees to the derivatives of what is written now.
     is_recording: AtomicBool,
+    /// Whether launches are no part of it.
+    is_of_host: bool,
 }
 
 /// Of a log: what a derivative must not be overtaken by.
@@ -42,6 +45,16 @@ pub struct Since<'a> {
 impl WriteLog {
     fn log(&self) -> MutexGuard<'_, octants::WriteLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who has written to the region in an entry from `number` on.
+    pub fn writer_in(&self, number: usize, region: &Region) -> Option<String> {
+        self.log().writer_since(number, region).map(str::to_owned)
+    }
+
+    /// A kernel of this name writes these.
+    pub fn note_regions(&self, name: &str, regions: impl Iterator<Item = Region>) {
+        self.log().add(format!("the kernel `{name}`"), true, regions);
     }
 }
 
@@ -83,9 +96,18 @@ impl Since<'_> {
 
 #[pymethods]
 impl WriteLog {
+    /// With `of_host`, launches are no part of it.
     #[new]
-    fn new() -> Self {
-        Self { log: Mutex::default(), is_recording: AtomicBool::new(false) }
+    #[pyo3(signature = (of_host=false))]
+    fn new(of_host: bool) -> Self {
+        Self { log: Mutex::default(), is_recording: AtomicBool::new(false), is_of_host: of_host }
+    }
+
+    /// All of an array or field is written.
+    fn note(&self, object: &Bound<'_, PyAny>, writer: &str) -> PyResult<()> {
+        let regions = regions_of(object)?;
+        self.log().add(writer.to_owned(), true, regions);
+        Ok(())
     }
 
     /// Begins to take notes.
@@ -115,6 +137,13 @@ impl WriteLog {
         Ok(writer.map(str::to_owned))
     }
 
+    /// Who has written to an array or field in an entry from `number` on.
+    fn writer_since(&self, object: &Bound<'_, PyAny>, number: usize) -> PyResult<Option<String>> {
+        let (regions, log) = (regions_of(object)?, self.log());
+        let writer = regions.iter().find_map(|region| log.writer_since(number, region));
+        Ok(writer.map(str::to_owned))
+    }
+
     /// How many entries there are.
     #[getter]
     fn entries(&self) -> usize {
@@ -135,11 +164,11 @@ pub fn is_open() -> bool {
 
 #[cold]
 fn tell(py: Python<'_>, what: &str, regions: &[Region]) -> PyResult<()> {
-    tell_of(py, what, "at", regions)
+    tell_of(py, what, "at", regions, false)
 }
 
 /// `where_to` says where it was written, as seen from the line of the program that runs now.
-fn tell_of(py: Python<'_>, what: &str, where_to: &str, regions: &[Region]) -> PyResult<()> {
+fn tell_of(py: Python<'_>, what: &str, where_to: &str, regions: &[Region], by_launch: bool) -> PyResult<()> {
     if regions.is_empty() {
         return Ok(());
     }
@@ -151,6 +180,9 @@ fn tell_of(py: Python<'_>, what: &str, where_to: &str, regions: &[Region]) -> Py
     };
     for log in open {
         let log = log.get();
+        if by_launch && log.is_of_host {
+            continue;
+        }
         let is_recording = log.is_recording.load(Ordering::Acquire);
         log.log().add(writer.clone(), is_recording, regions.iter().cloned());
     }
@@ -163,7 +195,7 @@ pub fn launches(py: Python<'_>, name: &str, code: &Specialisation, block: &[u8])
     let written = code.compiled.writes(code.footprint(), block);
     let observed = written.into_iter().filter(|&(param, _)| code.is_observed(param));
     let regions: Vec<_> = observed.map(|(_, region)| region).collect();
-    tell(py, &format!("the kernel `{name}`"), &regions)
+    tell_of(py, &format!("the kernel `{name}`"), "at", &regions, true)
 }
 
 fn element(index: &[i64]) -> Vec<Interval> {
@@ -180,9 +212,12 @@ pub fn host_writes(py: Python<'_>, array: &NdArray, method: &str, index: &[i64])
     tell(py, &format!("`{method}`"), &[region])
 }
 
-/// All of an array or field.
+/// All of an array or field, or of a tensor of torch's.
 fn regions_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
     let object = tensor::unwrapped(object);
+    if is_torch_tensor(object) {
+        return Ok(vec![torch_region(object)?]);
+    }
     if let Ok(array) = object.cast::<Ndarray>() {
         return Ok(array_region(&array.get().array, &[]).into_iter().collect());
     }
@@ -223,28 +258,51 @@ pub fn host_writes_leaf(py: Python<'_>, leaf: &FieldLeaf, method: &str, index: &
     tell(py, &format!("`{method}`"), &[region])
 }
 
-/// The host has looked at all of an array or field, or writes it or one of its elements by a method: what watches this thread is told, which knows what becomes
+/// What the host does with an array or field by a method.
+pub enum HostAccess<'a, 'py> {
+    /// All of it, or elements.
+    Reads,
+    Writes,
+    /// Likewise zeros, which are of no derivative.
+    WritesZeros,
+    /// One element, or an entry of it; and whether zeros.
+    WritesElement(&'a Bound<'py, PyAny>, Option<usize>, bool),
+}
+
+/// The host has looked at an array or field, or writes it or one of its elements by a method: what watches this thread is told, which knows what becomes
 /// of derivatives.
 #[inline]
-pub fn tell_watchers(
-    object: &Bound<'_, PyAny>,
-    method: &str,
-    index: Option<&Bound<'_, PyAny>>,
-    entry: Option<usize>,
-) -> PyResult<()> {
-    if !is_open() {
-        return Ok(());
-    }
+pub fn tell_watchers(object: &Bound<'_, PyAny>, method: &str, access: HostAccess<'_, '_>) -> PyResult<()> {
+    if is_open() { tell_watchers_now(object, method, access) } else { Ok(()) }
+}
+
+#[cold]
+fn tell_watchers_now(object: &Bound<'_, PyAny>, method: &str, access: HostAccess<'_, '_>) -> PyResult<()> {
     let py = object.py();
     let module = py.import(intern!(py, "octants.ad.tape"))?;
-    module.call_method1(intern!(py, "host_touches"), (object, method, index, entry)).map(drop)
+    match access {
+        HostAccess::Reads => module.call_method1(intern!(py, "host_reads"), (object, method)),
+        HostAccess::Writes | HostAccess::WritesZeros => {
+            let zeros = matches!(access, HostAccess::WritesZeros);
+            module.call_method1(intern!(py, "host_writes"), (object, method, zeros))
+        }
+        HostAccess::WritesElement(index, entry, zeros) => {
+            module.call_method1(intern!(py, "host_writes"), (object, method, zeros, index, entry))
+        }
+    }
+    .map(drop)
+}
+
+/// Whether all numbers are zeros.
+pub fn are_zeros(constants: &[octants::ir::Const]) -> bool {
+    constants.iter().all(|constant| constant.bits() == 0)
 }
 
 /// Another library writes all of an array or field for us.
 #[pyfunction]
 pub fn tell_of_write(object: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
     let (py, object) = (object.py(), tensor::unwrapped(object));
-    tell_watchers(object, method, None, None)?;
+    tell_watchers(object, method, HostAccess::Writes)?;
     if let Ok(array) = object.cast::<Ndarray>() {
         return host_writes(py, &array.get().array, method, &[]);
     }
@@ -259,13 +317,19 @@ pub fn tell_of_write(object: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
 /// Torch has written to a tensor, some time ago.
 #[pyfunction]
 pub fn tell_of_torch(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let region = torch_region(tensor)?;
+    tell_of(tensor.py(), "an in-place operation of torch", "before", &[region], false)
+}
+
+/// All of a tensor of torch's.
+fn torch_region(tensor: &Bound<'_, PyAny>) -> PyResult<Region> {
     let first: u64 = tensor.call_method0("data_ptr")?.extract()?;
     let bytes: u64 = tensor.call_method0("element_size")?.extract()?;
     let extents: Vec<i64> = tensor.getattr("shape")?.extract()?;
     let strides: Vec<i64> = tensor.call_method0("stride")?.extract()?;
     let strides = strides.into_iter().map(|stride| stride.wrapping_mul(bytes.cast_signed())).collect();
     let array = ArrayMemory { first, bytes, kind: MemoryKind::Array { extents, strides } };
-    tell_of(tensor.py(), "an in-place operation of torch", "before", &[Region::all(array)])
+    Ok(Region::all(array))
 }
 
 /// Refuses a launch that reads what was written since an entry of a log, unless its caller has written it itself.

@@ -257,6 +257,11 @@ class Field(_octants.Field):
 
         return copied_field(self)
 
+    def __deepcopy__(self, memo: dict) -> Field:
+        from .._pickling import deeply_copied_field
+
+        return deeply_copied_field(self, memo)
+
     # ---- other libraries ----
 
     def to_numpy(self, *args, **kwargs):

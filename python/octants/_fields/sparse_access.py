@@ -13,7 +13,7 @@ from .._field_language import deactivate_all
 from .._matrix import Vector
 from .._primitive_types import i32
 from .._promotion import numpy_type
-from .._session import is_watched, kernel
+from .._session import is_watched, kernel, runtime
 from ..types import Template, ndarray
 
 _FLAT = ndarray(ndim=1)
@@ -119,11 +119,25 @@ def _position(index):
     return numpy.asarray(index, dtype=numpy.int32)
 
 
+def _call(kernel, *args, **kwargs):
+    kernel(*args, **kwargs)
+
+
+def _look(kernel, *args, **kwargs):
+    """A kernel by which the host looks at elements, which is no call of a Tape."""
+    if runtime.call_hook is None:
+        kernel(*args, **kwargs)
+        return
+    from ..ad.tape import unrecorded
+
+    unrecorded(kernel, args, kwargs)
+
+
 def element(field, index) -> list:
     """The scalars of an element; zeros if it is not there."""
     entries = _entries(field)
     out = _array(field, [0] * len(entries))
-    _get(field, _position(index), out, entries)
+    _look(_get, field, _position(index), out, entries)
     return out.tolist()
 
 
@@ -182,7 +196,9 @@ def _transfer(field, array, to_array: bool, qd_stream) -> None:
     if not field.shape:
         set_element(field, (), flat.tolist())
         return
-    _copy(field, flat, _entries(field), tuple(field._origin()), to_array, qd_stream=qd_stream)
+    (_look if to_array else _call)(
+        _copy, field, flat, _entries(field), tuple(field._origin()), to_array, qd_stream=qd_stream
+    )
 
 
 def copy_field(target, source, qd_stream=None) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from copy import copy
 
 from .._fields.field import Field
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
+from .._matrix import Matrix
 from .._octants import BufferView, Ndarray
 from .._tensor import Tensor
 from ..exceptions import OctantsRuntimeError
@@ -26,6 +28,11 @@ def is_torch(one) -> bool:
     """Whether it is a tensor of torch's, which nobody imports for the question's sake."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(one, torch.Tensor)
+
+
+def has_gradients(array) -> bool:
+    """Whether an array or field of the session has gradients."""
+    return hasattr(array, "has_grad") and array.has_grad()
 
 
 def require_loss(loss) -> None:
@@ -123,6 +130,56 @@ def arrays_in(objects, seen: set[int] | None = None) -> Iterator:
             yield from arrays_in(one.values(), seen)
         elif hasattr(type(one), "__dataclass_fields__") or hasattr(type(one), "__octants_template_primitives__"):
             yield from arrays_in(_members(one), seen)
+
+
+class MembersThen:
+    """The numbers and vectors that objects among arguments held, which they hold again inside of ``with``: who goes back for a function sees what that saw."""
+
+    def __init__(self, objects):
+        self._then: list[tuple] = []
+        self._find(objects, set())
+        #: What they held outside, and what was set in its place.
+        self._outside: list[tuple] = []
+
+    def _find(self, objects, seen: set[int]) -> None:
+        for one in objects:
+            if isinstance(one, (list, tuple, dict)):
+                if id(one) not in seen:
+                    seen.add(id(one))
+                    self._find(one.values() if isinstance(one, dict) else one, seen)
+                continue
+            held = getattr(one, "__dict__", None)
+            if (
+                id(one) in seen
+                or not isinstance(held, dict)
+                or isinstance(one, (type, Field, Ndarray))
+                or is_torch(one)
+            ):
+                continue
+            seen.add(id(one))
+            for name, value in list(held.items()):
+                if isinstance(value, (bool, int, float, str, Matrix)):
+                    self._then.append((held, name, copy(value)))
+            self._find(list(held.values()), seen)
+
+    def __enter__(self) -> None:
+        for held, name, value in self._then:
+            now = held.get(name, self)
+            if not _is_same(now, value):
+                held[name] = value
+                self._outside.append((held, name, value, now))
+
+    def __exit__(self, kind, error, traceback) -> None:
+        for held, name, value, now in self._outside:
+            if held.get(name) is value:
+                held[name] = now
+        self._outside.clear()
+
+
+def _is_same(now, then) -> bool:
+    if isinstance(then, Matrix):
+        return isinstance(now, Matrix) and now.to_numpy().tobytes() == then.to_numpy().tobytes()
+    return type(now) is type(then) and (now == then or (now != now and then != then))
 
 
 def _members(one) -> Iterator:

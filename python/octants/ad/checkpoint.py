@@ -10,10 +10,10 @@ from .._fields.making import allocate_like
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
 from .._ndarrays import _made
-from .._octants import Kernel, Ndarray, host_only
+from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
-from .arrays import companion_owners, numbers_of, unwrapped
-from .tape import Tape, current_recorder, unrecorded, unwatch, watch, watchers
+from .arrays import companion_owners, is_torch, numbers_of, unwrapped
+from .tape import Bystander, Tape, Whole, current_recorder, unrecorded, unwatch, watch, watchers
 
 #: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
 #: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
@@ -46,12 +46,13 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
         for number in range(n):
             rollout.advance(number)
         return
-    if len(watchers()) > 1:
+    if any(one._computes_duals for one in watchers()):
         raise OctantsRuntimeError("checkpoint has no second derivatives: call the steps in the tape")
     if n:
         for now, _ in rollout.state:
             if not now.has_grad():
                 raise OctantsRuntimeError(f"the state of checkpoint has gradients: {now!r} needs needs_grad=True")
+        rollout.begins = tape._log.entries if isinstance(tape, Tape) else 0
         tape._record_whole(rollout, rollout.forward, (), {})
         if isinstance(tape, Tape):
             rollout.remember(tape)
@@ -87,11 +88,10 @@ class _Reached(BaseException):
     """A step has come to the call that it was to be run to."""
 
 
-class _Replay:
+class _Replay(Bystander):
     """Watches a step that runs again, up to a call."""
 
     _sees_copies = _takes_wholes = True
-    _log = None
 
     def __init__(self, calls: int):
         self.calls = calls
@@ -103,14 +103,21 @@ class _Replay:
         """One call of a tape, whichever kernels the function calls."""
         return self._count(unrecorded(func, args, kwargs))
 
-    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
-        pass
-
     def _count(self, result):
         self.calls -= 1
         if not self.calls:
             raise _Reached
         return result
+
+
+class _Steps(Bystander):
+    """Watches steps that run again: what a tape does not record, and steps that only lead to another one."""
+
+    def __init__(self):
+        self.step: StepCheck | None = None
+
+    def _call(self, kernel, args: tuple, kwargs: dict | None):
+        return kernel._launch(args, kwargs, False, self.step)
 
 
 class _StepTape(Tape):
@@ -121,9 +128,12 @@ class _StepTape(Tape):
 
     _is_step = True
 
-    def __init__(self, restore, step):
+    def __init__(self, restore, step, check: StepCheck):
         super().__init__(clear_gradients=False)
-        self.restore, self.step = restore, step
+        self.restore, self.step, self._step = restore, step, check
+
+    def _host_reads(self, array, method: str) -> None:
+        pass
 
     def _go_back(self, recorded) -> None:
         if not isinstance(recorded.called, Kernel) and recorded.called._reads_arrays:
@@ -171,6 +181,14 @@ class _Rollout:
         self.kept: list[tuple[int, list]] = []
         #: Copies that are free again.
         self.free: list[list] = []
+        #: In a tape: what each step took from the host, as a checksum.
+        self.taken: list[bytes] = []
+        #: Likewise: where the tape's log was before the first step, and that log.
+        self.begins, self.log = 0, WriteLog()
+        #: Watches steps of the way back.
+        self.steps = _Steps()
+        #: Torch's tensors that steps took, with what they hold.
+        self.tensors = _Tensors()
 
     def __call__(self) -> None:
         """Runs all steps, for differences."""
@@ -179,10 +197,37 @@ class _Rollout:
 
     def advance(self, number: int) -> None:
         """One step forward."""
-        self.step(number)
+        self.run(number)
         for now, after in self.state:
             if after is not None:
                 now.copy_from(after)
+
+    def run(self, number: int) -> None:
+        """Calls a step; in a tape, what it takes from the host is compared."""
+        watching = watchers()[-1:]
+        if not watching or not isinstance(watching[0], (Whole, _Steps)):
+            self.step(number)
+            return
+        look, before = watching[0], watching[0].step
+        look.step = check = StepCheck()
+        try:
+            self.step(number)
+        finally:
+            look.step = before
+        self.compare(number, check)
+
+    def compare(self, number: int, check: StepCheck) -> None:
+        """Refuses a step that takes something else from the host than the first time."""
+        found = _checksum_of_taken(check.taken, self.tensors)
+        if number == len(self.taken):
+            self.taken.append(found)
+        elif found != self.taken[number]:
+            raise refusal(
+                "OC1105",
+                f"step {number} of a checkpoint has called other kernels, or given them other numbers, than when it ran first: it runs again on the way back, and would be "
+                "another step",
+                "let a step be a function of its number and of arrays: keep what the host counts, chooses or draws in a list, and look it up by the number",
+            )
 
     def keep(self, number: int) -> None:
         """Keeps the state, which is that before a step."""
@@ -209,6 +254,7 @@ class _Rollout:
             )
         own = [id(array) for pair in self.state for array in pair]
         arrays = {id(one): one for one in (*recorded.arrays, *companion_owners()) if isinstance(one, (Field, Ndarray))}
+        self.log = tape._log
         self.others = [one for number, one in arrays.items() if number not in own and tape._log.has_recorded(one)]
 
     def run_to(self, here: int, end: int) -> int:
@@ -228,6 +274,7 @@ class _Rollout:
     def grad(self) -> None:
         """All steps back. All arrays that steps write hold what they held before when it is over."""
         before = [(one, _copy(one)) for one in (*(now for now, _ in self.state), *self.others)]
+        watch(self.steps)
         try:
             end = self.n
             while end:
@@ -239,6 +286,7 @@ class _Rollout:
                 while self.kept and self.kept[-1][0] >= max(end, 1):
                     self.free.append(self.kept.pop()[1])
         finally:
+            unwatch(self.steps)
             for one, copy in before:
                 one.copy_from(copy)
 
@@ -252,8 +300,18 @@ class _Rollout:
         here = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
         for copy, (now, _) in zip(here, self.state, strict=True):
             copy.copy_from(now)
-        with _StepTape(lambda: self.restore(here), lambda: self.step(number)) as tape:
-            self.step(number)
+        own = WriteLog(of_host=True)
+        for now, _ in self.state:
+            own.note(now, "its state")
+        check = self.steps.step = StepCheck(self.log, self.begins, own)
+        own.open()
+        try:
+            with _StepTape(lambda: self.restore(here), lambda: self.step(number), check) as tape:
+                self.step(number)
+        finally:
+            own.close()
+        self.compare(number, check)
+        tape._step = self.steps.step = None
         self.require_reached(number + 1, begin, here, before)
         for now, after in self.state:
             if after is not None:
@@ -292,12 +350,58 @@ class _Rollout:
         self.restore(self.kept[-1][1])
         for number in range(begin, self.n - 1):
             self.advance(number)
+        self.steps.step = None
         self.step(self.n - 1)
         same = all(_sum(one) == _sum(other) for one, other in zip(found, self.reached(), strict=True))
         # The tape of the last step is that of the first run.
         self.restore(here)
         self.step(self.n - 1)
         return same
+
+
+class _Tensors:
+    """Torch's tensors, each looked at once for what torch has counted of its operations in place."""
+
+    def __init__(self):
+        self._known: dict[int, tuple] = {}
+
+    def checksum(self, tensor) -> bytes:
+        """A checksum of the elements."""
+        import weakref
+
+        of, version, found = self._known.get(id(tensor), (None, 0, b""))
+        if of is None or of() is not tensor or version != tensor._version:
+            found = _sum(numbers_of(tensor))
+            self._known[id(tensor)] = weakref.ref(tensor), tensor._version, found
+        return found
+
+
+def _checksum_of_taken(taken: list, tensors: _Tensors) -> bytes:
+    """A checksum of what launches took from the host."""
+    made = blake2b(digest_size=16)
+    for name, values in taken:
+        made.update(f"{name}\n".encode())
+        for path, value in values:
+            made.update(f"{path}={_text_of(value, tensors)}\n".encode())
+    return made.digest()
+
+
+def _text_of(value, tensors: _Tensors) -> str:
+    """A text that is another one for any other value."""
+    if isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if is_torch(value):
+        return f"{tuple(value.shape)} {tensors.checksum(value).hex()}"
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        return f"{value.dtype} {value.shape} {_sum(value).hex()}"
+    if hasattr(value, "to_numpy"):
+        return _text_of(value.to_numpy(), tensors)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_text_of(one, tensors) for one in value)}]"
+    items = value if isinstance(value, dict) else getattr(value, "items", None)
+    if isinstance(items, dict):
+        return f"{{{', '.join(f'{name}: {_text_of(one, tensors)}' for name, one in items.items())}}}"
+    return type(value).__qualname__
 
 
 def _sum(numbers) -> bytes:

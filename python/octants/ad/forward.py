@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .._fields.field import Field
+from .._fields.field import Field, user_line
 from .._fields.scalar import ScalarField
-from .._octants import Kernel, Ndarray, WriteLog, host_only
+from .._octants import Kernel, Ndarray, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
 from .arrays import arrays_in, unwrapped, with_gradients
 from .tape import Tape, clear_all_gradients, unwatch, watch, watchers
@@ -23,6 +23,7 @@ class FwdMode:
     #: Whether copies of arrays are calls of kernels.
     _sees_copies = True
     _takes_wholes = False
+    _computes_duals = True
 
     def __init__(self, loss, param, seed=None, clear_gradients=True):
         self.loss = [unwrapped(one) for one in (loss if isinstance(loss, (list, tuple)) else [loss])]
@@ -32,6 +33,8 @@ class FwdMode:
         self.entered = False
         #: Arrays whose duals were cleared, with the parameters. They stay, so that no other has the same address.
         self._cleared: dict[int, object] = {}
+        #: What with duals the host has read, and where.
+        self._host_read: tuple[str, str] | None = None
         #: Open so that the host tells what it writes.
         self._log = WriteLog()
 
@@ -85,10 +88,24 @@ class FwdMode:
             if kind is None or not isinstance(array, Field) or array._is_live:
                 array.dual.fill(0)  # type: ignore[union-attr]
 
-    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
-        """What the host writes are constants: their duals are zero. Seeds are set before."""
-        if method == "to_numpy" or not array.has_dual():
+    def _host_reads(self, array, method: str) -> None:
+        """Notes that the host has seen what kernels wrote and has tangents."""
+        has_dual = hasattr(array, "has_dual") and array.has_dual()
+        if self._host_read is None and has_dual and self._log.writer_since(array, 0) is not None:
+            self._host_read = getattr(array, "name", "") or repr(array), user_line()
+
+    def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
+        """What the host writes are constants: their duals are zero. Seeds are set before. What it may have computed of tangents is refused."""
+        if not array.has_dual():
             return
+        if self._host_read is not None and not zeros:
+            read, line = self._host_read
+            raise refusal(
+                "OC1105",
+                f"`{method}` sets {getattr(array, 'name', '') or repr(array)}, which has duals, after the host has read inside of the same FwdMode what was written to {read}, at {line}: "
+                "what is computed of it by the host has no tangents",
+                "copy with copy_from or in a kernel, or set it before",
+            )
         if index is None:
             array.dual.fill(0)
         elif entry is not None:

@@ -8,12 +8,14 @@ from _thread import get_ident
 
 from .._fields.builder import companions, materialise_root
 from .._fields.field import user_line
-from .._octants import Kernel, Sinks, WriteLog, host_only, refusal, tell_of_torch
+from .._octants import Kernel, Sinks, StepCheck, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from .arrays import (
+    MembersThen,
     arrays_in,
     companion_owners,
+    has_gradients,
     is_torch,
     numbers_of,
     require_loss,
@@ -38,10 +40,14 @@ if TYPE_CHECKING:
         _sees_copies: bool
         #: Whether functions of the host are taken as a whole, by ``_record_whole``.
         _takes_wholes: bool
+        #: Whether kernels compute duals beside their values.
+        _computes_duals: bool
 
         def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None) -> Any: ...
 
-        def _host_touches(self, array: Any, method: str, index: Any, entry: int | None) -> None: ...
+        def _host_reads(self, array: Any, method: str) -> None: ...
+
+        def _host_writes(self, array: Any, method: str, zeros: bool, index: Any, entry: int | None) -> None: ...
 
 
 #: What watches the calls of kernels, by the thread that makes them; the innermost comes last.
@@ -87,10 +93,16 @@ def watchers() -> list[Watcher]:
     return list(_watching.get(get_ident(), ()))
 
 
-def host_touches(array, method: str, index, entry: int | None) -> None:
-    """The host reads all of an array or field, or writes it or an element of it, by a method. Called while something watches."""
+def host_reads(array, method: str) -> None:
+    """The host looks at an array or field, or at an element of it. Called while something watches."""
     for watcher in watchers():
-        watcher._host_touches(array, method, index, entry)
+        watcher._host_reads(array, method)
+
+
+def host_writes(array, method: str, zeros: bool, index=None, entry: int | None = None) -> None:
+    """The host writes an array or field, or an element or an entry of it, by a method; whether nothing but zeros. Called while something watches."""
+    for watcher in watchers():
+        watcher._host_writes(array, method, zeros, index, entry)
 
 
 def current_tape() -> Tape | None:
@@ -117,57 +129,77 @@ def unrecorded(func: Callable, args: tuple, kwargs: dict):
         watch(recorder)
 
 
-class _Whole:
+class Bystander:
+    """Watches calls of kernels, and is not asked what the host does."""
+
+    _sees_copies = _takes_wholes = _computes_duals = False
+    _log: WriteLog | None = None
+
+    def _host_reads(self, array, method: str) -> None:
+        pass
+
+    def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
+        pass
+
+
+class Whole(Bystander):
     """Watches a function that a tape takes as a whole: notes which arrays its kernels are called with."""
 
-    _sees_copies = _takes_wholes = False
-    _log = None
-
-    def __init__(self, forward: FwdMode | None):
-        self.forward = forward
+    def __init__(self, tape: Tape):
+        self.tape, self.forward = tape, tape._forward
+        #: What sees the launches of a step of a checkpoint.
+        self.step = tape._step
         self.arrays: dict[int, Any] = {}
         #: A kernel that draws random numbers.
         self.random: str | None = None
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
-        for array in arrays_in((*args, *(kwargs or {}).values())):
-            self.arrays[id(array)] = array
+        arrays = list(arrays_in((*args, *(kwargs or {}).values())))
+        self.arrays.update((id(array), array) for array in arrays)
+        self.tape._save(arrays)
         if self.forward is not None:
             return self.forward._call(kernel, args, kwargs)
-        result = kernel._launch(args, kwargs, False)
+        result = kernel._launch(args, kwargs, False, self.step)
         if kernel._draws_random:
             self.random = kernel.__qualname__.rpartition(".")[2]
         return result
 
-    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
-        pass
 
+class _ByHand(Bystander):
+    """Watches a function that goes back for another one: it reads what that one saw, or what it has written itself."""
 
-class _ByHand:
-    """Watches a function that goes back for another one: its kernels read what that one saw, or what they have written themselves."""
-
-    _sees_copies = _takes_wholes = False
+    #: Copies of arrays are calls of kernels, which read one.
+    _sees_copies = True
 
     def __init__(self, tape: Tape, recorded: _Recorded):
         self.tape, self.recorded = tape, recorded
-        self._log = WriteLog()
+        self._own = self._log = WriteLog()
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         called = f"`{self.recorded.called.__name__}`, called at {self.recorded.line},"
-        kernel._require_unchanged(args, kwargs, self.tape._log, self._log, self.recorded.entries, called)
-        return kernel._launch(args, kwargs, False)
+        kernel._require_unchanged(args, kwargs, self.tape._log, self._own, self.recorded.entries, called)
+        return kernel._launch(args, kwargs, False, self.tape._step)
 
-    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
-        pass
+    def _host_reads(self, array, method: str) -> None:
+        writer = self.tape._log.writer_since(array, self.recorded.entries)
+        if writer is not None and self._own.writer_since(array, 0) is None:
+            raise refusal(
+                "OC1105",
+                f"the gradients of `{self.recorded.called.__name__}`, called at {self.recorded.line}, need what it saw of {_name_of(array)}, which `{method}` reads, and {writer} "
+                "has written there since",
+                "write to another array or to another row of it, or keep what the function for the gradients needs",
+            )
 
     def run(self) -> None:
-        self._log.open()
+        self._own.open()
         watch(self)
+        assert self.recorded.members is not None
         try:
-            self.recorded.called.grad(*self.recorded.args, **(self.recorded.kwargs or {}))
+            with self.recorded.members:
+                self.recorded.called.grad(*self.recorded.args, **(self.recorded.kwargs or {}))
         finally:
             unwatch(self)
-            self._log.close()
+            self._own.close()
 
 
 def clear_all_gradients(gradient_type: str = "grad") -> None:
@@ -184,14 +216,16 @@ def clear_all_gradients(gradient_type: str = "grad") -> None:
 class _Recorded:
     """A call, what was kept of it, and how much of the log was written when it was over."""
 
-    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "line", "random", "record", "snapshot")
+    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "line", "members", "random", "record", "snapshot")
 
     def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
         self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
         self.record = record
         self.snapshot: list[tuple[str, int]] | None = None
-        #: Of a function of the host: the arrays that its kernels were called with.
+        #: Of a function of the host: the arrays that its kernels were called with, and fields with gradients that they have written.
         self.arrays: list = []
+        #: Likewise the numbers that its arguments held.
+        self.members: MembersThen | None = None
         #: Likewise one of them that draws random numbers, and where the function was called.
         self.random: str | None = None
         self.line = ""
@@ -213,6 +247,9 @@ class Tape:
     _sees_copies = True
     #: Whether functions of the host are calls of their own.
     _takes_wholes = True
+    _computes_duals = False
+    #: What sees the launches of a step of a checkpoint.
+    _step: StepCheck | None = None
     #: Whether what the host writes in the tape is no part of an earlier step, either: see ``checkpoint``.
     _is_step = False
 
@@ -256,7 +293,7 @@ class Tape:
         around = watchers()
         if any(isinstance(one, Tape) for one in around):
             raise OctantsRuntimeError("Tapes cannot be nested: another one is active in this thread")
-        self._forward = around[-1] if around else None  # type: ignore[assignment]
+        self._forward = next((one for one in around if one._computes_duals), None)  # type: ignore[assignment]
         self.entered = True
         if self.clear_gradients:
             clear_all_gradients()
@@ -288,7 +325,7 @@ class Tape:
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
-                result, record = kernel._record(args, kwargs, self._sinks, self.validation)
+                result, record = kernel._record(args, kwargs, self._sinks, self.validation, self._step)
             else:
                 self._forward._clear_duals((*args, *(kwargs or {}).values()))
                 result, record = kernel._record_duals(args, kwargs)
@@ -312,22 +349,22 @@ class Tape:
         for array, numbers in self._saved.values():
             set_numbers(array, numbers)
 
-    def _host_touches(self, array, method: str, index, entry: int | None) -> None:
-        """Refuses values that the host may have computed of those of recorded calls: their derivatives would be lost."""
-        if not (index is None and method in ("to_numpy", "from_numpy", "from_torch") and array.has_grad()):
+    def _host_reads(self, array, method: str) -> None:
+        """Notes that the host has seen what recorded calls wrote and has derivatives."""
+        if self._host_read is None and has_gradients(array) and self._log.has_recorded(array):
+            self._host_read = _name_of(array), user_line()
+
+    def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
+        """Refuses values that the host may have computed of what it has read: their derivatives would be lost. Zeros are computed of nothing."""
+        if self._host_read is None or zeros or not has_gradients(array):
             return
-        name = getattr(array, "name", "") or "an array"
-        if method == "to_numpy":
-            if self._host_read is None and self._log.has_recorded(array):
-                self._host_read = name, user_line()
-        elif self._host_read is not None:
-            read, line = self._host_read
-            raise refusal(
-                "OC1105",
-                f"`{method}` sets {name}, which has gradients, after the host has read in the same tape what kernels wrote to {read}, at {line}: "
-                "what is computed of it by the host has no derivatives",
-                "copy with copy_from or in a kernel; or read or write in a function that oc.ad.no_grad decorates, to take the values as constants",
-            )
+        read, line = self._host_read
+        raise refusal(
+            "OC1105",
+            f"`{method}` sets {_name_of(array)}, which has gradients, after the host has read in the same tape what kernels wrote to {read}, at {line}: "
+            "what is computed of it by the host has no derivatives",
+            "copy with copy_from or in a kernel; or read or write in a function that oc.ad.no_grad decorates, to take the values as constants",
+        )
 
     def _note_tensors(self) -> None:
         """Tells the log of what torch has written to tensors since they were last seen."""
@@ -350,10 +387,12 @@ class Tape:
 
     def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict):
         """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls."""
-        whole = _Whole(self._forward)
+        self._save(arrays_in((*args, *kwargs.values())) if self._saving else ())
+        whole = Whole(self)
         unwatch(self)
         watch(whole)
-        before = self._log.record(True)
+        before, entries = self._log.record(True), self._log.entries
+        members = MembersThen((*args, *kwargs.values()))
         try:
             result = func(*args, **kwargs)
         finally:
@@ -362,7 +401,11 @@ class Tape:
             watch(self)
         for array in arrays_in((*args, *kwargs.values())):
             whole.arrays[id(array)] = array
+        for field in companion_owners():
+            if self._log.writer_since(field, entries) is not None:
+                whole.arrays[id(field)] = field
         recorded = _Recorded(called, args, kwargs, self._log.entries)
+        recorded.members = members
         recorded.arrays, recorded.random, recorded.line = list(whole.arrays.values()), whole.random, user_line()
         self._remember_tensors(recorded.arrays)
         self.calls.append(recorded)
@@ -509,6 +552,11 @@ class Tape:
 
     def _loss_value(self) -> float:
         return float(numbers_of(self.loss).reshape(()))
+
+
+def _name_of(array) -> str:
+    name = getattr(array, "name", "")
+    return f"`{name}`" if name else repr(array)
 
 
 def _seed(loss) -> None:

@@ -3,8 +3,8 @@
 //! `x[t + 1, i]` for `i` from 0 to `n` touches the box `t + 1 ..= t + 1, 0 ..= n - 1`. What depends on memory may be any index.
 
 use octants_ir::ops::{ArithOp, ConvertOp, Domain, ParallelFor};
-use octants_ir::rewrite::Parents;
-use octants_ir::{Const, Kernel, Layout, OpKind, Region, Scalar, Value, ValueDef};
+use octants_ir::rewrite::{Parents, walk};
+use octants_ir::{Const, Kernel, Layout, Op, OpKind, Region, Scalar, SideTable, Value, ValueDef};
 
 use super::array_uses;
 use crate::{expand_field_loops, promote_locals, simplify};
@@ -23,7 +23,10 @@ pub struct Footprint {
 pub struct Touched {
     pub param: usize,
     pub written: bool,
+    /// Whether what the kernel does depends on what is there: a sum that nobody asks for the old value does not.
     pub read: bool,
+    /// Whether what was there is lost.
+    pub assigned: bool,
     /// One for each axis; none if it may be all of the array.
     pub indices: Vec<Index>,
 }
@@ -145,17 +148,38 @@ impl Footprint {
         promote_locals(&mut kernel);
         simplify(&mut kernel);
         let search = Search { kernel: &kernel, parents: Parents::new(&kernel) };
+        let used_values = used_values(&kernel);
         let mut touched: Vec<Touched> = Vec::new();
         for used in array_uses(&kernel, kernel.body) {
             let Some(param) = kernel.as_param(used.base) else { continue };
             let rank = kernel.ty(used.base).place().map_or(0, |(_, rank)| rank);
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
-            let one = Touched { param, written: used.writes, read: used.reads, indices };
+            let accumulates = accumulates(&kernel, used.op, &used_values);
+            let (read, assigned) = (used.reads && !accumulates, used.writes && !accumulates);
+            let one = Touched { param, written: used.writes, read, assigned, indices };
             if !touched.contains(&one) {
                 touched.push(one);
             }
         }
         Self { touched }
+    }
+}
+
+/// Which values are operands of something.
+fn used_values(kernel: &Kernel) -> SideTable<Value, bool> {
+    let mut used = SideTable::new(false);
+    walk(kernel, kernel.body, &mut |op| {
+        kernel.ops[op].operands.iter().for_each(|&operand| used.set(operand, true));
+    });
+    used
+}
+
+/// Whether an op adds to memory, or does the like, and nobody asks what was there.
+fn accumulates(kernel: &Kernel, op: Op, used: &SideTable<Value, bool>) -> bool {
+    match kernel.ops[op].kind {
+        OpKind::Atomic(_) => !kernel.ops[op].results.iter().any(|&result| used[result]),
+        OpKind::ParallelFor(_) => true,
+        _ => false,
     }
 }
 

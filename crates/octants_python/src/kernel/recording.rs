@@ -23,6 +23,7 @@ use crate::launch::{
     Specialisation, companions, first_bytes, storage,
 };
 use crate::runtime::ActiveSession;
+use crate::step_check::StepCheck;
 use crate::under_way::Outside;
 use crate::write_log::{self, Since};
 use crate::{derivative_errors, errors, stack};
@@ -297,9 +298,13 @@ impl Kernel {
         stream: Option<&LiveStream>,
         sinks: &Bound<'py, Sinks>,
         validate: bool,
+        step: Option<&StepCheck>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some() || validate);
         let code = self.find_or_make(py, What::Recording, arguments, &mut launch)?;
+        if let Some(step) = step {
+            step.see(py, &self.signature.name, &code, arguments, &launch)?;
+        }
         sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
         if let Some(meetings) = code.tape_checks.meetings.as_ref().filter(|_| validate) {
             self.require_no_meeting(py, meetings, &launch)?;

@@ -10,6 +10,7 @@ use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
 use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
 use smallvec::SmallVec;
 
 use super::array::ArrayFit;
@@ -23,7 +24,8 @@ use crate::evaluation::Evaluations;
 use crate::foreign::Unwritable;
 use crate::host::Globals;
 use crate::kernel::TapeChecks;
-use crate::{aggregate, number};
+use crate::ndarray::Ndarray;
+use crate::{aggregate, number, tensor};
 
 pub struct Specialisation {
     pub epoch: u64,
@@ -247,6 +249,70 @@ impl Specialisation {
             (Some(shared), Some(evaluations)) if Arc::strong_count(shared) == 1 => evaluations.visit(visit),
             _ => Ok(()),
         }
+    }
+
+    /// What a launch takes from the host: numbers, texts, vectors and arrays of other libraries, with the names by which it reaches them.
+    #[cold]
+    pub fn taken<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &LaunchArguments<'py>,
+    ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        let mut found = Vec::new();
+        for (index, input) in self.inputs.iter().enumerate().filter(|(_, input)| !input.is_companion()) {
+            let Some(object) = self.input(py, arguments, launch.members(), index) else { continue };
+            let is_taken = match &input.check {
+                Check::Constant(_) | Check::Type(_) | Check::Anything => {
+                    number::of(&object).is_some()
+                        || object.is_instance_of::<PyBool>()
+                        || object.is_instance_of::<PyString>()
+                }
+                Check::Number { .. } | Check::Values(..) | Check::Tensor(..) => true,
+                Check::Array(_) => !tensor::unwrapped(&object).is_instance_of::<Ndarray>(),
+                Check::Present
+                | Check::Container(..)
+                | Check::Keys(..)
+                | Check::Same(_)
+                | Check::View(..)
+                | Check::Field(_) => false,
+            };
+            if is_taken {
+                found.push((self.path_of(py, index), object));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a launch uses fields or arrays of the session.
+    #[cold]
+    pub fn uses_session<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &LaunchArguments<'py>,
+    ) -> bool {
+        let is_of_session = |(index, input): (usize, &Input)| match &input.check {
+            Check::Field(_) | Check::View(..) => true,
+            Check::Array(_) => {
+                let object = self.input(py, arguments, launch.members(), index);
+                object.is_some_and(|object| tensor::unwrapped(&object).is_instance_of::<Ndarray>())
+            }
+            _ => false,
+        };
+        !self.captured.is_empty() || self.inputs.iter().enumerate().any(is_of_session)
+    }
+
+    /// How an input is reached, from an argument on.
+    fn path_of(&self, py: Python<'_>, mut index: usize) -> String {
+        let mut steps = Vec::new();
+        while let Some((of, step)) = self.inputs[index].last_step(py) {
+            steps.push(step);
+            index = of;
+        }
+        steps.push(index.to_string());
+        steps.reverse();
+        steps.concat()
     }
 
     fn evaluations(&self) -> Option<&Evaluations> {
