@@ -308,3 +308,182 @@ def test_gradients_that_a_launch_gave_are_cleared_and_read_on_the_way_back(on):
     (2 * (reference(by_torch, w_by_torch) ** 2).sum()).backward()
     torch.testing.assert_close(x.grad, by_torch.grad)
     torch.testing.assert_close(w.grad, w_by_torch.grad)
+
+
+@oc.kernel
+def add_sine(x: A, y: A):
+    for i in x:
+        y[i] += oc.sin(x[i])
+
+
+@oc.kernel
+def set_sine(x: A, y: A):
+    for i in x:
+        y[i] = oc.sin(x[i])
+
+
+def twice(x, y):
+    add_sine(x, y)
+    add_sine(x, y)
+
+
+@pytest.mark.parametrize(
+    ("function", "outputs", "by_torch"),
+    [
+        (add_sine, lambda x: x.clone(), lambda x: x + x.sin()),
+        (add_sine, lambda x: x * x, lambda x: x * x + x.sin()),
+        (set_sine, lambda x: x.clone(), lambda x: x.sin()),
+        (twice, lambda x: x.clone(), lambda x: x + 2 * x.sin()),
+        (lambda x, y: total(x, y), lambda x: x[:1] * 3.0, lambda x: 3.0 * x[:1] + (x * x).sum()),
+    ],
+)
+def test_what_outputs_hold_has_gradients(on, function, outputs, by_torch):
+    layer = oc.ad.torch_function(function, outputs)
+    x, same = tensor([0.3, 0.5, 0.9], on), tensor([0.3, 0.5, 0.9], on)
+    (layer(x) ** 2).sum().backward()
+    (by_torch(same) ** 2).sum().backward()
+    torch.testing.assert_close(x.grad, same.grad)
+
+
+@pytest.mark.parametrize("function", [set_sine, lambda x, y: set_sine(x, y)])
+def test_second_derivatives_of_functions_of_torch_are_refused(on, function):
+    layer = oc.ad.torch_function(function, torch.zeros_like)
+    x = tensor([0.3, 0.5], on)
+    # Gradients alone may be asked for in this way.
+    (found,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(found.detach(), x.detach().cos())
+    for power in (1, 2):
+        (found,) = torch.autograd.grad((layer(x) ** power).sum(), x, create_graph=True)
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*no second derivatives"):
+            ((found**2).sum() + (x**2).sum()).backward()
+
+
+def test_what_torch_makes_of_functions_is_refused(on):
+    layer = oc.ad.torch_function(set_sine, torch.zeros_like)
+    x = tensor([0.3, 0.5, 0.9], on)
+    transform = r"OC1104.*torch.func's transforms"
+    with pytest.raises(oc.OctantsRuntimeError, match=transform):
+        torch.autograd.grad(layer(x), x, torch.eye(3, dtype=torch.float64, device=on), is_grads_batched=True)
+    func = getattr(torch, "func", None) or pytest.importorskip("functorch")
+    rows = torch.ones(2, 3, dtype=torch.float64, device=on)
+    with pytest.raises(oc.OctantsRuntimeError, match=transform):
+        func.vmap(layer)(rows)
+    with pytest.raises(oc.OctantsRuntimeError, match=transform):
+        func.grad(lambda x: layer(x).sum())(rows[0])
+    forward = torch.autograd.forward_ad
+    with forward.dual_level(), pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*forward mode"):
+        layer(forward.make_dual(x.detach(), torch.ones_like(x)))
+
+
+def test_what_functions_of_torch_must_not_do(on):
+    x, w = tensor([0.3, 0.5, 0.9], on), tensor([1.0, 2.0, 3.0], on)
+    for outputs in (lambda x: x, lambda x: x[:], lambda x: x.detach()):
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*shares memory"):
+            oc.ad.torch_function(add_sine, outputs)(x)
+
+    def square(x, y):
+        set_sine(x, y)
+        twice(y, x)
+
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*has written one of its arguments"):
+        oc.ad.torch_function(square, torch.zeros_like)(x * 1.0)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*list with tensors"):
+        oc.ad.torch_function(lambda xs, y: set_sine(xs[0], y), lambda xs: torch.zeros_like(xs[0]))([x])
+    for hidden in (w, w * 1.0):
+        layer = oc.ad.torch_function(lambda x, y, hidden=hidden: weighted(x, hidden, y), torch.zeros_like)
+        result = layer(x).sum()
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*no argument of the function"):
+            result.backward()
+    # One memory for the outputs of two calls: what goes back would find the other's.
+    kept = torch.zeros(3, dtype=torch.float64, device=on)
+    layer = oc.ad.torch_function(set_sine, lambda x: kept)
+    first, _ = layer(x), layer(w)
+    with pytest.raises(RuntimeError, match="inplace|in-place"):
+        first.sum().backward()
+
+
+def test_what_changes_behind_a_function_of_torch_is_refused(on):
+    field, array = oc.field(oc.f64, 3), oc.ndarray(oc.f64, 3)
+
+    @oc.kernel
+    def by_field(x: A, y: A):
+        for i in x:
+            y[i] = x[i] * field[i]
+
+    @oc.kernel
+    def by_array(x: A, w: A, y: A):
+        for i in x:
+            y[i] = x[i] * w[i]
+
+    @oc.kernel
+    def by_random(x: A, y: A):
+        for i in x:
+            y[i] = x[i] * oc.random(oc.f64)
+
+    def layers():
+        zeros = lambda x, *_: torch.zeros_like(x)
+        yield oc.ad.torch_function(by_field, zeros), ()
+        yield oc.ad.torch_function(lambda x, y: by_field(x, y), zeros), ()
+        yield oc.ad.torch_function(by_array, zeros), (array,)
+        yield oc.ad.torch_function(by_array, zeros), (numbers,)
+
+    numbers = np.full(3, 2.0)
+    for layer, others in layers():
+        for is_changed in (False, True):
+            field.fill(2.0), array.fill(2.0), numbers.fill(2.0)
+            x = tensor([0.3, 0.5, 0.9], on)
+            result = layer(x, *others).sum()
+            if is_changed:
+                field.fill(5.0), array.fill(5.0), numbers.fill(5.0)
+                with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*other results"):
+                    result.backward()
+            else:
+                result.backward()
+                assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    result = oc.ad.torch_function(lambda x, y: by_random(x, y), torch.zeros_like)(tensor([0.3, 0.5], on)).sum()
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*other results"):
+        result.backward()
+
+
+PARTS = [
+    lambda x: x,
+    lambda x: x.T,
+    lambda x: x[1:],
+    lambda x: x[:, 1:],
+    lambda x: x.T[1:],
+    lambda x: x.T[:, 1:],
+    lambda x: x.T[:2, 1:],
+    lambda x: x[::2],
+    lambda x: x.T[::2],
+    lambda x: x[1:2, 3:4],
+]
+
+
+@pytest.mark.parametrize("read", range(len(PARTS)))
+def test_writes_through_views_with_any_strides_are_seen(on, read):
+    @oc.kernel
+    def squares(x: oc.types.ndarray(), loss: A):
+        for i, j in x:
+            loss[0] += x[i, j] * x[i, j]
+
+    @oc.kernel
+    def overwrite(x: oc.types.ndarray()):
+        for i, j in x:
+            x[i, j] = 7.0
+
+    for part in PARTS:
+        memory = torch.arange(12, dtype=torch.float64, device=on).reshape(3, 4)
+        numbers = torch.arange(12).reshape(3, 4)
+        taken, written = PARTS[read](memory), part(memory)
+        meet = set(PARTS[read](numbers).flatten().tolist()) & set(part(numbers).flatten().tolist())
+        x, loss = taken.detach().requires_grad_(), tensor([0.0], on)
+        before = x.detach().clone()
+        if meet:
+            with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*`overwrite`"), oc.ad.Tape(loss):
+                squares(x, loss)
+                overwrite(written)
+            continue
+        with oc.ad.Tape(loss):
+            squares(x, loss)
+            overwrite(written)
+        torch.testing.assert_close(x.grad, 2 * before)
