@@ -16,7 +16,8 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) fn add(&mut self, Region { array, indices }: Region, number: usize) {
+    pub(super) fn add(&mut self, region: Region, number: usize) {
+        let Region { array, indices } = within_extents(region);
         if !self.arrays.contains_key(&array) {
             self.add_array(array.clone());
         }
@@ -44,6 +45,7 @@ impl Writes {
 
     /// The number of the last write of a box that overlaps the region, if that is not below `number`.
     pub(super) fn since(&self, number: usize, region: &Region) -> Option<usize> {
+        let region = &within_extents(region.clone());
         let (begin, end) = region.range();
         for array in self.overlapping(begin, end).flat_map(|(_, (_, arrays))| arrays) {
             let Some(boxes) = self.arrays.get(array).filter(|boxes| boxes.latest >= number) else { continue };
@@ -59,6 +61,17 @@ impl Writes {
         }
         None
     }
+}
+
+/// Indices that an array has: what is outside counts as its edge.
+fn within_extents(mut region: Region) -> Region {
+    if let MemoryKind::Array { extents, .. } = &region.array.kind {
+        for (index, &extent) in region.indices.iter_mut().zip(extents) {
+            let last = (extent - 1).max(0);
+            *index = Interval { first: index.first.clamp(0, last), last: index.last.clamp(0, last) };
+        }
+    }
+    region
 }
 
 /// What the other's indices are in an array.
