@@ -73,9 +73,9 @@ impl StepCheck {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &LaunchArguments<'py>,
     ) -> PyResult<()> {
-        let taken = code.taken(py, arguments, launch)?;
+        let taken = code.taken(py, arguments)?;
         self.taken.bind(py).append((name, taken))?;
-        if code.uses_session(py, arguments, launch) {
+        if code.uses_session(py, arguments) {
             self.uses_session.store(true, Ordering::Relaxed);
         }
         let Some(Reads { log, since, own }) = &self.reads else { return Ok(()) };

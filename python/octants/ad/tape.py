@@ -150,12 +150,14 @@ class Whole(Bystander):
         #: What sees the launches of a step of a checkpoint.
         self.step = tape._step
         self.arrays: dict[int, Any] = {}
+        self.kernels: dict[int, Kernel] = {}
         #: A kernel that draws random numbers.
         self.random: str | None = None
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         arrays = list(arrays_in((*args, *(kwargs or {}).values())))
         self.arrays.update((id(array), array) for array in arrays)
+        self.kernels[id(kernel)] = kernel
         self.tape._save(arrays)
         if self.forward is not None:
             return self.forward._call(kernel, args, kwargs)
@@ -216,7 +218,19 @@ def clear_all_gradients(gradient_type: str = "grad") -> None:
 class _Recorded:
     """A call, what was kept of it, and how much of the log was written when it was over."""
 
-    __slots__ = ("args", "arrays", "called", "entries", "kwargs", "line", "members", "random", "record", "snapshot")
+    __slots__ = (
+        "args",
+        "arrays",
+        "called",
+        "entries",
+        "kernels",
+        "kwargs",
+        "line",
+        "members",
+        "random",
+        "record",
+        "snapshot",
+    )
 
     def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
         self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
@@ -224,6 +238,8 @@ class _Recorded:
         self.snapshot: list[tuple[str, int]] | None = None
         #: Of a function of the host: the arrays that its kernels were called with, and fields with gradients that they have written.
         self.arrays: list = []
+        #: Likewise the kernels that it called.
+        self.kernels: dict[int, Kernel] = {}
         #: Likewise the numbers that its arguments held.
         self.members: MembersThen | None = None
         #: Likewise one of them that draws random numbers, and where the function was called.
@@ -405,7 +421,7 @@ class Tape:
             if self._log.writer_since(field, entries) is not None:
                 whole.arrays[id(field)] = field
         recorded = _Recorded(called, args, kwargs, self._log.entries)
-        recorded.members = members
+        recorded.members, recorded.kernels = members, whole.kernels
         recorded.arrays, recorded.random, recorded.line = list(whole.arrays.values()), whole.random, user_line()
         self._remember_tensors(recorded.arrays)
         self.calls.append(recorded)

@@ -257,11 +257,11 @@ impl Specialisation {
         &self,
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
-        launch: &LaunchArguments<'py>,
     ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         let mut found = Vec::new();
         for (index, input) in self.inputs.iter().enumerate().filter(|(_, input)| !input.is_companion()) {
-            let Some(object) = self.input(py, arguments, launch.members(), index) else { continue };
+            // What a launch has read itself is not always in the order of the inputs.
+            let Some(object) = self.input(py, arguments, &Members::new(), index) else { continue };
             let is_taken = match &input.check {
                 Check::Constant(_) | Check::Type(_) | Check::Anything => {
                     number::of(&object).is_some()
@@ -286,16 +286,11 @@ impl Specialisation {
 
     /// Whether a launch uses fields or arrays of the session.
     #[cold]
-    pub fn uses_session<'py>(
-        &self,
-        py: Python<'py>,
-        arguments: &[Borrowed<'_, 'py, PyAny>],
-        launch: &LaunchArguments<'py>,
-    ) -> bool {
+    pub fn uses_session<'py>(&self, py: Python<'py>, arguments: &[Borrowed<'_, 'py, PyAny>]) -> bool {
         let is_of_session = |(index, input): (usize, &Input)| match &input.check {
             Check::Field(_) | Check::View(..) => true,
             Check::Array(_) => {
-                let object = self.input(py, arguments, launch.members(), index);
+                let object = self.input(py, arguments, &Members::new(), index);
                 object.is_some_and(|object| tensor::unwrapped(&object).is_instance_of::<Ndarray>())
             }
             _ => false,
