@@ -288,3 +288,35 @@ def test_attributes_of_modules_are_those_of_their_place_in_the_text():
     for kind in (oc.f32, oc.f64, oc.f32, oc.f32, oc.f64):
         settings.kind = kind
         assert kinds_around_a_call() == (kind is oc.f32)
+
+
+@oc.data_oriented
+class Members:
+    """Numbers and arrays in no order of importance."""
+
+    def __init__(self):
+        self.x, self.second, self.first, self.y = (oc.ndarray(oc.f32, 3), 2.0, 5.0, oc.ndarray(oc.f32, 3))
+
+    @oc.kernel
+    def run(self):
+        for i in self.x:
+            self.x[i] = tenfold(self.first) + self.second
+        for i in self.y:
+            self.y[i] = self.first
+
+
+GIVEN = []
+
+
+def tenfold(value):
+    GIVEN.append(value)
+    return 10.0 * value
+
+
+def test_a_launch_as_the_last_one_gives_a_function_the_same_members():
+    members = Members()
+    for number in range(6):
+        GIVEN.clear()
+        members.run()
+        assert GIVEN == [5.0], number
+        assert members.x[0] == 52.0

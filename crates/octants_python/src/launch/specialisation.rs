@@ -331,7 +331,10 @@ impl Specialisation {
             return Ok(Fit::Differs);
         };
         if again && let Some(evaluations) = self.evaluations() {
-            let find = |number| self.input(py, arguments, read, number);
+            // What was read beside a block that is as it was is not in the order of the inputs.
+            let nothing = Members::new();
+            let members = if matches!(recalled, Some(Recalled::Block(_))) { &nothing } else { &*read };
+            let find = |number| self.input(py, arguments, members, number);
             let holds = evaluations.hold(py, evaluated, &find)?;
             // What ran may have changed members: then nobody knows which of their values the kernel is for, but who runs it again in the order of its text.
             let has_members = self.inputs.len() > arguments.len();
