@@ -6,6 +6,7 @@ use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
 use octants_passes::analysis::Footprint;
+use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
     Arguments, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
     LiveStream, Memory, Mirror, Printed,
@@ -22,7 +23,7 @@ use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
 use crate::stream::Event;
 use crate::wait::{runs_at_once, told_late, wait};
-use crate::write_log::{ArrayMemory, Region, regions};
+use crate::write_log::{ArrayMemory, Region, regions, told_by};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
@@ -52,6 +53,11 @@ impl CompiledKernel {
     /// What it touches of the arrays that are its parameters, in terms of a launch's arguments.
     pub fn footprint(&self) -> Footprint {
         Footprint::of(self.ir())
+    }
+
+    /// Why a condition does not hold of a launch with this block of arguments; `None` if it does. Its kernel's parameters are the first ones of this.
+    pub fn refusal(&self, condition: &LaunchOrder, block: &[u8]) -> Option<Refusal> {
+        condition.refusal(&|told| told_by(self.ir(), self.args(), block, told))
     }
 
     /// The parts of arrays that a launch with this block of arguments writes. `footprint` is the kernel's own.

@@ -13,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
 use octants_passes::{
-    Derivative, Refusal, SizeParams, SizesLayout, TapeParams, declare_sized_tape_arrays, declare_tape_arrays,
+    Derivative, LaunchOrder, Refusal, SizeParams, SizesLayout, TapeParams, declare_sized_tape_arrays,
+    declare_tape_arrays,
 };
 use octants_runtime::{Arguments, DerivedArguments, LiveStream, Memory, OverlapGuard, StreamMemory};
 
@@ -43,6 +44,8 @@ pub struct Gradient {
     kept: Vec<KeptLoop>,
     stops: Vec<Loc>,
     dropped: Vec<Refusal>,
+    /// The condition on which it is right.
+    order: Option<LaunchOrder>,
     /// Of the kernel's own arrays.
     guard: OverlapGuard,
     tapes: Option<Tapes>,
@@ -93,7 +96,7 @@ impl Gradient {
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
         compile_sizing: Compile,
     ) -> Result<Self, Error> {
-        let Derivative { mut kernel, companions, access, tapes, stops, dropped, .. } = derivative;
+        let Derivative { mut kernel, companions, access, tapes, stops, dropped, order, .. } = derivative;
         let params = kernel.params.len();
         let mut kept = Vec::new();
         let mut provided = None;
@@ -129,7 +132,19 @@ impl Gradient {
         let kernel = compile(kernel)?;
         let guard = OverlapGuard::new(kernel.args(), &access);
         let written = access.iter().map(|access| access.written).collect();
-        Ok(Self { kernel, params, companions, duals, written, kept, stops, dropped, guard, tapes: provided })
+        Ok(Self {
+            kernel,
+            params,
+            companions,
+            duals,
+            written,
+            kept,
+            stops,
+            dropped,
+            order,
+            guard,
+            tapes: provided,
+        })
     }
 
     /// The derivative. Its first parameters are those of the kernel that was differentiated.
@@ -179,6 +194,11 @@ impl Gradient {
         &self.dropped
     }
 
+    /// The condition on which it is right.
+    pub fn order(&self) -> Option<&LaunchOrder> {
+        self.order.as_ref()
+    }
+
     /// Runs the derivative. `args` is in the layout of [`Gradient::kernel`], with zeros behind [`Gradient::params`]. Gives the bytes of
     /// the arrays that it had for what it keeps; a device that keeps it in its threads' memory needs none. What it prints is lost.
     pub fn launch(
@@ -222,6 +242,14 @@ impl Gradient {
         if self.guard.is_needed() && self.guard.overlaps(args.bytes()) {
             let message = format!(
                 "`{}` cannot run on arrays that overlap: the kernel writes one of them",
+                self.kernel.name()
+            );
+            return Err(Error::invalid(message).into());
+        }
+        let is_met = |order| self.kernel.refusal(order, args.bytes()).is_some();
+        if self.order.as_ref().is_some_and(is_met) {
+            let message = format!(
+                "`{}` cannot run with these arguments: the kernel overwrites what it needs, or its iterations meet",
                 self.kernel.name()
             );
             return Err(Error::invalid(message).into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
-use octants_passes::{ArrayCopy, Derivative, RecordArray, RecordSizes, Recording};
+use octants_passes::{ArrayCopy, Derivative, LaunchOrder, RecordArray, RecordSizes, Recording};
 use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory, OverlapGuard};
 
 use crate::compiled::CompiledKernel;
@@ -48,6 +48,8 @@ pub struct RunPlan {
     pub constants: Vec<usize>,
     /// In debug mode: what is right about the derivative only if iterations do not meet, which its runs show.
     pub meetings: Option<MeetingCheck>,
+    /// It is the plan for launches of which this holds. The others are recorded.
+    pub condition: Option<LaunchOrder>,
 }
 
 /// What one run keeps.

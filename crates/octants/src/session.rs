@@ -10,7 +10,8 @@ use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, verify};
 use octants_passes::{
-    Derivative, Mode, RecordArray, Refusal, Storage, differentiate, differentiate_recorded, possible_meetings,
+    Derivative, Left, Mode, RecordArray, Refusal, Storage, differentiate, differentiate_recorded,
+    possible_meetings,
 };
 use octants_runtime::{Context, Profiler};
 
@@ -272,19 +273,21 @@ impl Session {
         Box::new(move |kernel, cancel| session.compile_in_mode(kernel, false, Duration::ZERO, cancel))
     }
 
-    /// What a kernel's derivative in reverse mode asks of its run. The inner error says why there is no derivative that is right.
+    /// What a kernel's derivative in reverse mode asks of its run. With [`Left::Parts`] it may ask for nothing, on a condition. The inner error says why there is no derivative that is right.
     pub fn record(
         &self,
         kernel: &Kernel,
         storage: &[Storage],
+        left: Left,
         cancel: &Cancel,
     ) -> Result<Result<RunPlan, Vec<Refusal>>, Error> {
         let begin = Instant::now();
-        let mut derivative = match differentiate_recorded(kernel, storage) {
+        let mut derivative = match differentiate_recorded(kernel, storage, left) {
             Ok(derivative) => derivative,
             Err(refusals) => return Ok(Err(refusals)),
         };
         let (sinks, constants) = (derivative.sinks.clone(), derivative.constants.clone());
+        let condition = derivative.order.clone().filter(|_| derivative.is_conditional);
         let watched =
             if kernel.options.debug { possible_meetings(kernel, storage).ok().flatten() } else { None };
         let meetings = watched.map(MeetingCheck::new);
@@ -297,7 +300,7 @@ impl Session {
             let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
             recorder = Some(made);
         }
-        Ok(Ok(RunPlan { recorder, sinks, constants, meetings }))
+        Ok(Ok(RunPlan { recorder, sinks, constants, meetings, condition }))
     }
 
     /// The derivative in forward mode of that in reverse mode: products of second derivatives with a direction. `gradients` and `duals` say what lies beside the
@@ -335,7 +338,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Result<Option<DualRecording>, Vec<Refusal>>, Error> {
         let begin = Instant::now();
-        let mut reverse = match differentiate_recorded(kernel, gradients) {
+        let mut reverse = match differentiate_recorded(kernel, gradients, Left::Races) {
             Ok(derivative) => derivative,
             Err(refusals) => return Ok(Err(refusals)),
         };

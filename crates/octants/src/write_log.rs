@@ -7,7 +7,8 @@
 //! each array of each launch.
 
 use octants_ir::plan::{ArgLayout, ArgSlot, read_integer};
-use octants_ir::{ArrayType, Boundary, Kernel, Layout, Scalar};
+use octants_ir::{ArrayType, Boundary, Const, Kernel, Layout, Scalar};
+use octants_passes::Told;
 use octants_passes::analysis::{Footprint, Interval, Touched};
 
 mod boxes;
@@ -159,6 +160,27 @@ impl ArrayMemory {
             strides
         };
         Self { first, bytes, kind: MemoryKind::Array { extents, strides } }
+    }
+}
+
+/// What a launch with this block of arguments tells the kernel.
+pub(crate) fn told_by(kernel: &Kernel, layout: &ArgLayout, block: &[u8], told: Told) -> Option<Const> {
+    match told {
+        Told::Param(number) => match layout.leaves.get(number)?[..] {
+            [(offset, scalar)] if scalar.is_integral() => {
+                let number = read_integer(block, layout.slots[number].offset + offset, scalar);
+                Some(Const::from_bits(scalar, number.cast_unsigned()))
+            }
+            _ => None,
+        },
+        Told::Extent(number, axis) => {
+            let slot = layout.slots.get(number)?;
+            let extent = match kernel.layout(slot.array()?) {
+                Some(layout) => layout.shape[usize::from(axis)].into(),
+                None => read_integer(block, slot.extent_offset(axis), Scalar::I32),
+            };
+            Some(Const::from_i128(Scalar::I32, extent.into()))
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use octants_interp::{AddressSpace, Arg, Buffers, Datum, Limits, run};
 use octants_ir::text::print;
 use octants_ir::{Const, Kernel, Scalar, Type, verify};
 use octants_passes::{
-    Assumptions, Derivative, Mode, PipelineOptions, Recording, Refusal, RefusalKind, SizesLayout, Storage,
-    TapeArray, TapePlan, TapedLoop, declare_sized_tape_arrays, declare_tape_arrays, differentiate,
-    differentiate_recorded, run_pipeline,
+    Assumptions, Derivative, Left, Mode, PipelineOptions, Recording, Refusal, RefusalKind, SizesLayout,
+    Storage, TapeArray, TapePlan, TapedLoop, Told, declare_sized_tape_arrays, declare_tape_arrays,
+    differentiate, differentiate_recorded, run_pipeline,
 };
 
 /// What a check may run at most.
@@ -32,7 +32,7 @@ pub fn check(
     let made = |mode| {
         let made = match mode {
             Mode::Forward => differentiate(kernel, mode, storage),
-            Mode::Reverse => differentiate_recorded(kernel, storage),
+            Mode::Reverse => differentiate_recorded(kernel, storage, Left::Races),
         };
         made.map_err(|refusals| (mode, refusals))
     };
@@ -48,6 +48,21 @@ pub fn check(
         if let Err(broken) = verify(&derivative.kernel) {
             return Err(format!("{}\n{}", broken[0], print(&derivative.kernel)));
         }
+    }
+    let tell = |told: Told| match told {
+        Told::Param(param) => match args.get(param) {
+            Some(Arg::Data(Datum::Scalar(constant))) => Some(*constant),
+            _ => None,
+        },
+        Told::Extent(param, axis) => match args.get(param) {
+            Some(Arg::Array { shape, .. } | Arg::Strided { shape, .. }) => {
+                Some(Const::i32(*shape.get(usize::from(axis))?))
+            }
+            _ => None,
+        },
+    };
+    if let Some(refusal) = reverse.order.as_ref().and_then(|order| order.refusal(&tell)) {
+        return Ok(Err((Mode::Reverse, vec![refusal])));
     }
     let params = &kernel.regions[kernel.body].params;
     let arrays = reverse.companions.iter().filter_map(|&(param, _)| {

@@ -45,8 +45,8 @@ pub use claim_rows::claim_rows;
 pub use claim_words::claim_words;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
-    ArrayCopy, Derivative, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal, RefusalKind,
-    Storage, TapePlan, differentiate, differentiate_recorded, possible_meetings,
+    ArrayCopy, Derivative, LaunchOrder, Left, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal,
+    RefusalKind, Storage, TapePlan, Told, differentiate, differentiate_recorded, possible_meetings,
 };
 pub use erase_detach::erase_detach;
 pub use expand_field_loops::expand_field_loops;

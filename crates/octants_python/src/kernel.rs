@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use octants::diag::{Code, Diagnostic, quote};
 use octants::front::{FunctionKind, Host, Returned, Returns, Signature, check_signature};
 use octants::ir::{Const, Data, LocData};
-use octants::{Arguments, Cancel, LaunchError, LiveStream};
+use octants::{Arguments, Cancel, LaunchError, LiveStream, Mode};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
@@ -234,6 +234,11 @@ impl Kernel {
     ) -> PyResult<Fit> {
         match one.bind(py, arguments, launch, again)? {
             Fit::Unwritable(input, why) => Err(self.unwritable(arguments, input, why)),
+            Fit::Fits if !one.is_for(launch.bytes()) => Ok(Fit::Differs),
+            Fit::Fits => match one.refusal(launch.bytes()) {
+                None => Ok(Fit::Fits),
+                Some((kernel, refusal)) => Err(self.no_derivative(py, kernel, Mode::Reverse, &[refusal])),
+            },
             fit => Ok(fit),
         }
     }

@@ -5,6 +5,7 @@ mod access;
 mod cost;
 mod footprint;
 mod index;
+mod linear_system;
 mod siblings;
 mod sums;
 mod trips;
@@ -16,6 +17,7 @@ pub use access::{
 pub use cost::{cost, own_cost};
 pub use footprint::{Footprint, Index, Interval, Touched};
 pub use index::Affine;
+pub use linear_system::{Linear, System};
 pub use siblings::{arrays_beside, arrays_of_siblings};
 pub use sums::sums_of;
 pub use work::work_of;

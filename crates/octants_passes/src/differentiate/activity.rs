@@ -7,6 +7,7 @@ use octants_ir::{Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::overwritten::Order;
 use super::rules::{flows, stops};
+use super::told::Numbers;
 use super::{Mode, Refusal, RefusalKind, Storage, is_real};
 use crate::slots::yielded;
 
@@ -107,7 +108,7 @@ impl Activity {
                 None => flows |= varies && access.values.iter().any(|&value| self.is_active(value)),
             }
         }
-        let order = Order::new(kernel);
+        let order = Order::new(kernel, Numbers::unknown());
         let mut losses = Losses::default();
         for &(param, store) in &stores {
             let comes_back =

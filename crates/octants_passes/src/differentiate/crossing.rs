@@ -1,8 +1,8 @@
 //! Whether iterations of a parallel loop surely meet at a cell: the indices of both accesses are computed for some iterations.
 //!
-//! What the indices, the bounds and the conditions around the accesses take from outside of the loop is not known: a size (what the bounds
-//! are made of, the extent of an array) is tried large enough for neighbours, another number is tried as 0, 1, 2 and 3. Iterations meet surely if they do
-//! in each trial. A condition that cannot be computed counts as met, one that can decides: every other cell may read its neighbours.
+//! What the indices, the bounds and the conditions around the accesses take from outside of the loop is not known, unless a launch tells: a size (what the bounds
+//! are made of, the extent of an array) is tried large enough for neighbours, another number is tried as 0, 1, 2 and 3, and as a large one of its own. Iterations meet surely if they do
+//! in each trial. A condition that cannot be computed counts as met (of two assignments nothing is sure then), one that can decides: every other cell may read its neighbours.
 //! Nothing is sure of an index that is read from memory inside of the loop.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use octants_ir::rewrite::{Parents, defining_region};
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Value};
 
+use super::told::Numbers;
 use crate::simplify::fold;
 
 /// Iterations that are looked at, at most: a third of an axis from its begin, its middle and its end. Chosen: neighbours in three axes meet.
@@ -19,7 +20,11 @@ const MOST_INNER: i64 = 6;
 /// What sizes are tried as, one even, one odd.
 const SIZES: [i64; 2] = [24, 27];
 /// How many trials there are.
-const TRIALS: i64 = 4;
+const TRIALS: i64 = 6;
+/// Trials in which all numbers are alike. In the others each is far from those before it.
+const ALIKE: i64 = 4;
+/// How far, up or down: farther than the largest size.
+const FAR: i64 = 1009;
 
 type Cell = Vec<i64>;
 
@@ -27,6 +32,8 @@ type Cell = Vec<i64>;
 pub(super) struct Crossing<'k> {
     pub kernel: &'k Kernel,
     pub parents: &'k Parents,
+    /// What is known of values from outside of the loop.
+    pub numbers: &'k Numbers<'k>,
     pub task: Op,
 }
 
@@ -34,9 +41,12 @@ impl Crossing<'_> {
     /// Whether an iteration surely reads what another one writes. With each access come the ops around it inside of the loop, and the region of
     /// each that it stands in, the outermost first.
     pub fn is_sure(&self, read: (Op, &[(Op, Region)]), write: (Op, &[(Op, Region)])) -> bool {
+        // Of two assignments one may be chosen by what stands in memory.
+        let takes_unknown = !matches!(self.kernel.ops[read.0].kind, OpKind::Store);
         for number in 0..TRIALS {
             let mut trial = Trial {
                 crossing: self,
+                takes_unknown,
                 number,
                 tried: HashMap::new(),
                 known: HashMap::new(),
@@ -55,6 +65,8 @@ impl Crossing<'_> {
 
 struct Trial<'c, 'k> {
     crossing: &'c Crossing<'k>,
+    /// Whether a condition that cannot be computed counts as met.
+    takes_unknown: bool,
     number: i64,
     /// What comes from outside of the loop, and what it is tried as.
     tried: HashMap<Value, Const>,
@@ -141,6 +153,9 @@ impl Trial<'_, '_> {
         match data.kind {
             OpKind::If => {
                 let taken = self.integer(data.operands[0]).map(|condition| usize::from(condition == 0));
+                if taken.is_none() && !self.takes_unknown {
+                    return None;
+                }
                 if taken.is_none_or(|taken| data.regions[taken] == region) {
                     self.add_cells(op, inner, cells)?;
                 }
@@ -173,7 +188,8 @@ impl Trial<'_, '_> {
         if let Some(&known) = self.known.get(&value) {
             return known;
         }
-        let computed = self.computed(value).or_else(|| self.tried(value));
+        let told = self.crossing.numbers.constant(self.crossing.kernel, value);
+        let computed = told.or_else(|| self.computed(value)).or_else(|| self.tried(value));
         self.known.insert(value, computed);
         computed
     }
@@ -208,7 +224,7 @@ impl Trial<'_, '_> {
         if let Some(&tried) = self.tried.get(&value) {
             return Some(tried);
         }
-        let Crossing { kernel, parents, task } = *self.crossing;
+        let Crossing { kernel, parents, task, .. } = *self.crossing;
         let scalar = kernel.ty(value).scalar()?;
         let around = parents.region(task)?;
         let is_outside =
@@ -218,7 +234,11 @@ impl Trial<'_, '_> {
             return None;
         }
         let is_size = self.is_bound || is_extent;
-        let number = if is_size { SIZES[self.number as usize % SIZES.len()] } else { self.number };
+        let number = match self.number {
+            number if is_size => SIZES[number as usize % SIZES.len()],
+            number if number < ALIKE => number,
+            number => FAR * (self.tried.len() as i64 + 1) * if number % 2 == 0 { 1 } else { -1 },
+        };
         let tried = Const::from_i128(scalar, number.into());
         self.tried.insert(value, tried);
         Some(tried)

@@ -6,6 +6,7 @@ use octants_ir::{Kernel, Op, OpKind, SideTable, Value};
 
 use super::activity::Activity;
 use super::overwritten::Order;
+use super::told::Numbers;
 use super::{Mode, Primal, Refusal, Storage};
 
 /// What a check of a run watches.
@@ -33,7 +34,7 @@ pub fn possible_meetings(kernel: &Kernel, storage: &[Storage]) -> Result<Option<
         companion_of.set(params[param], Some(params[companion]));
     }
     let activity = Activity::find(&derived, &companion_of);
-    let order = Order::new(&kernel);
+    let order = Order::new(&kernel, Numbers::unknown());
     let base = |op: Op| kernel.ops[op].operands[0];
     let derives = |base: Value| companion_of[base].is_some();
     let written: Vec<Op> = order.writes.iter().copied().filter(|&op| derives(base(op))).collect();

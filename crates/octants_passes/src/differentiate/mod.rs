@@ -38,6 +38,7 @@ mod crossing;
 mod forward;
 mod forward_extremes;
 mod forward_stores;
+mod launch_order;
 mod meetings;
 mod overwritten;
 mod prepare;
@@ -45,6 +46,8 @@ mod record;
 mod record_sizes;
 mod reverse;
 mod rules;
+mod separation;
+mod told;
 
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
@@ -52,11 +55,15 @@ use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, Sid
 use crate::analysis::array_access;
 use crate::simplify;
 use activity::{Activity, Losses};
+pub use launch_order::{LaunchOrder, Left};
+use launch_order::{Question, Wanted};
 pub use meetings::{Meetings, possible_meetings};
-use overwritten::Order;
+use overwritten::{Leaving, Order};
 pub use record::{RecordArray, Recording};
 pub use record_sizes::{ArrayCopy, RecordSizes};
 pub use reverse::TapePlan;
+use told::Numbers;
+pub use told::Told;
 
 /// Which derivative.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -105,6 +112,10 @@ pub struct Derivative {
     pub sinks: Vec<usize>,
     /// Parameters without storage that results depend on.
     pub constants: Vec<usize>,
+    /// What launches must find out before they use it, if there is something.
+    pub order: Option<LaunchOrder>,
+    /// Launches for which that does not hold may have another derivative, of a run that is recorded.
+    pub is_conditional: bool,
 }
 
 /// Why there is no derivative that is right.
@@ -161,33 +172,70 @@ impl Refusal {
 
 /// The derivative of a kernel as the front end made it, with what lies beside each of its parameters.
 ///
-/// It holds for arrays of which none that the kernel writes overlaps another one.
+/// It holds for arrays of which none that the kernel writes overlaps another one, and for launches of which [`Derivative::order`] says so.
 ///
 /// # Errors
 /// All that keeps it from being right, in the order of the text.
 pub fn differentiate(kernel: &Kernel, mode: Mode, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
-    let mut refusals = Vec::new();
-    let made = Primal::new(kernel, mode, storage)?.derivative(mode, None, &mut refusals);
-    if refusals.is_empty() { Ok(made.0) } else { Err(refusals) }
+    let primal = Primal::new(kernel, mode, storage)?;
+    let strict = primal.clone().tried(mode, None, (Left::Nothing, false));
+    strict.or_else(|NotMade { refusals, .. }| match primal.tried(mode, None, (Left::Everything, false)) {
+        // Of a launch more is known.
+        Ok(made) if made.may_hold() => Ok(made),
+        // What a tape keeps is said so.
+        Err(NotMade { refusals: fewer, order: Some(order), .. }) if order.may_hold() => Err(fewer),
+        _ => Err(refusals),
+    })
 }
 
 /// The derivative in reverse mode of a kernel whose run may be recorded: where the derivative needs what the kernel overwrites, it has a [`Recording`].
+/// With [`Left::Parts`] as `left` it may have a condition in the place of that, and then [`Derivative::is_conditional`].
 ///
 /// # Errors
 /// As [`differentiate`].
-pub fn differentiate_recorded(kernel: &Kernel, storage: &[Storage]) -> Result<Derivative, Vec<Refusal>> {
+pub fn differentiate_recorded(
+    kernel: &Kernel,
+    storage: &[Storage],
+    left: Left,
+) -> Result<Derivative, Vec<Refusal>> {
     let primal = Primal::new(kernel, Mode::Reverse, storage)?;
-    let mut refusals = Vec::new();
-    let (made, unkept) = primal.clone().derivative(Mode::Reverse, None, &mut refusals);
-    if refusals.is_empty() {
+    let tried = |recorded: Option<&[Op]>, left| primal.clone().tried(Mode::Reverse, recorded, (left, true));
+    let (refusals, unkept) = match tried(None, Left::Nothing) {
+        Ok(made) => return Ok(made),
+        Err(NotMade { refusals, unkept, .. }) => (refusals, unkept),
+    };
+    if left == Left::Parts
+        && let Some(mut made) = tried(None, left).ok().filter(Derivative::may_hold)
+    {
+        made.is_conditional = true;
         return Ok(made);
     }
+    if !unkept.is_empty() {
+        return tried(Some(&unkept), Left::Nothing).map_err(|refused| refused.refusals);
+    }
+    let Err(NotMade { unkept, order, .. }) = tried(None, Left::Races) else { return Err(refusals) };
     if unkept.is_empty() {
         return Err(refusals);
     }
-    refusals.clear();
-    let (made, _) = primal.derivative(Mode::Reverse, Some(&unkept), &mut refusals);
-    if refusals.is_empty() { Ok(made) } else { Err(refusals) }
+    // What is kept was read on the same condition.
+    let made = tried(Some(&unkept), Left::Races).ok().map(|made| Derivative { order, ..made });
+    made.filter(Derivative::may_hold).ok_or(refusals)
+}
+
+/// Why there is no derivative.
+struct NotMade {
+    refusals: Vec<Refusal>,
+    /// The ops of which the results would have to be recorded; none if that would not do.
+    unkept: Vec<Op>,
+    /// On what condition that would do.
+    order: Option<LaunchOrder>,
+}
+
+impl Derivative {
+    /// Whether there are launches that it is right for.
+    fn may_hold(&self) -> bool {
+        self.order.as_ref().is_none_or(LaunchOrder::may_hold)
+    }
 }
 
 /// A kernel in the form that is differentiated, and what lies beside its parameters.
@@ -216,11 +264,24 @@ impl<'s> Primal<'s> {
         Ok(Self { kernel, derived, storage, companions, access, races })
     }
 
+    /// The derivative, with the results of some ops recorded.
+    fn tried(
+        self,
+        mode: Mode,
+        recorded: Option<&[Op]>,
+        (left, in_tape): (Left, bool),
+    ) -> Result<Derivative, NotMade> {
+        let mut refusals = Vec::new();
+        let (made, unkept) = self.derivative(mode, recorded, (left, in_tape), &mut refusals);
+        if refusals.is_empty() { Ok(made) } else { Err(NotMade { refusals, unkept, order: made.order }) }
+    }
+
     /// The derivative, if nothing is refused, with the results of some ops recorded; and the ops of which that would be needed.
     fn derivative(
         self,
         mode: Mode,
         recorded: Option<&[Op]>,
+        (left, in_tape): (Left, bool),
         refusals: &mut Vec<Refusal>,
     ) -> (Derivative, Vec<Op>) {
         let Self { kernel: primal, derived: mut kernel, storage, companions, access, races } = self;
@@ -232,6 +293,8 @@ impl<'s> Primal<'s> {
                 Err(refused) => refusals.extend(refused),
             }
         }
+        // What questions are about, before it is made its own derivative.
+        let derived = if mode == Mode::Reverse { kernel.clone() } else { Kernel::new("") };
         let params = kernel.regions[kernel.body].params.clone();
         let mut companion_of: SideTable<Value, Option<Value>> = SideTable::new(None);
         for &(param, companion) in &companions {
@@ -242,8 +305,9 @@ impl<'s> Primal<'s> {
         refusals.extend(&losses.refused);
         refusals.extend(Activity::rounded(&kernel, &companion_of, storage));
         refusals.extend(raced(&kernel, &companion_of, &races));
+        let mut leaving = Leaving { left, in_tape, questions: Vec::new() };
         if mode == Mode::Reverse {
-            refusals.extend(crossed(&kernel, &companion_of, &activity));
+            refusals.extend(crossed(&kernel, &companion_of, &activity, &mut leaving.questions));
         }
         let stops = activity.stops(&kernel);
         let (mut tapes, mut unkept) = (None, Vec::new());
@@ -251,16 +315,34 @@ impl<'s> Primal<'s> {
             match mode {
                 Mode::Forward => forward::add_tangents(&mut kernel, &activity, companion_of, refusals),
                 Mode::Reverse => {
-                    let made = reverse::reverse(&mut kernel, &activity, companion_of, &loads, refusals);
+                    let made = reverse::reverse(
+                        &mut kernel,
+                        &activity,
+                        companion_of,
+                        &loads,
+                        &mut leaving,
+                        refusals,
+                    );
                     (tapes, unkept) = (made.tapes, made.unkept);
                 }
             }
         }
         let Losses { dropped, sinks, constants, .. } = losses;
-        (
-            Derivative { kernel, companions, access, tapes, stops, recording, dropped, sinks, constants },
-            unkept,
-        )
+        let order = LaunchOrder::new(&derived, leaving.questions);
+        let made = Derivative {
+            kernel,
+            companions,
+            access,
+            tapes,
+            stops,
+            recording,
+            dropped,
+            sinks,
+            constants,
+            order,
+            is_conditional: false,
+        };
+        (made, unkept)
     }
 }
 
@@ -279,29 +361,50 @@ fn raced(kernel: &Kernel, companion_of: &SideTable<Value, Option<Value>>, races:
     raced
 }
 
-/// Reads through which a derivative flows, of what other iterations of the same parallel loop surely write.
+/// Reads through which a derivative flows, of what other iterations of the same parallel loop surely write, and assignments of two iterations to one element. What
+/// launches decide is a question to them.
 fn crossed(
     kernel: &Kernel,
     companion_of: &SideTable<Value, Option<Value>>,
     activity: &Activity,
+    questions: &mut Vec<Question>,
 ) -> Vec<Refusal> {
     let writes = overwritten::writes(kernel);
     let mut crossed = Vec::new();
     let mut order = None;
     for op in ops_in(kernel, kernel.body) {
         let data = &kernel.ops[op];
-        let is_read = matches!(data.kind, OpKind::Load | OpKind::VolatileLoad);
-        if !is_read || companion_of[data.operands[0]].is_none() || !activity.is_active(data.results[0]) {
+        let (kind, flows) = match data.kind {
+            OpKind::Load | OpKind::VolatileLoad => {
+                (RefusalKind::Crossed, activity.is_active(data.results[0]))
+            }
+            OpKind::Store => {
+                (RefusalKind::Race, data.operands.last().is_some_and(|&value| activity.is_active(value)))
+            }
+            _ => continue,
+        };
+        if !flows || companion_of[data.operands[0]].is_none() {
             continue;
         }
-        for &write in writes.iter().filter(|&&write| kernel.ops[write].operands[0] == data.operands[0]) {
-            if order.get_or_insert_with(|| Order::new(kernel)).must_race(op, write) {
+        let is_met = |write: &Op| {
+            let other = &kernel.ops[*write];
+            other.operands[0] == data.operands[0]
+                && (kind == RefusalKind::Crossed || other.kind == OpKind::Store)
+        };
+        for &write in writes.iter().filter(|write| is_met(write)) {
+            let order = order.get_or_insert_with(|| Order::new(kernel, Numbers::unknown()));
+            if !order.may_race(op, write) {
+                continue;
+            }
+            if order.must_race(op, write) {
                 crossed.push(Refusal {
-                    kind: RefusalKind::Crossed,
+                    kind,
                     at: data.loc,
                     other: Some(kernel.ops[write].loc),
                     param: kernel.as_param(data.operands[0]),
                 });
+            } else if order.may_be_told(op, write) {
+                questions.push(Question { read: op, write, wanted: Wanted::NoCertainRace });
             }
         }
     }

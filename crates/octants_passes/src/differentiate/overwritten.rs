@@ -3,18 +3,26 @@
 //!
 //! Two accesses have loops around both. A write came later if it did so in the same iteration of all of these, or in a later one of
 //! some loop (of a parallel loop: in any other one). In each case the indices are compared as sums: what is the same in both iterations
-//! falls out, and the index of the loop differs by something that is not zero.
+//! falls out, and the index of the loop differs by something that is not zero. What that does not tell apart, bounds and conditions may
+//! ([`separation`](super::separation)), and numbers that a launch tells ([`launch_order`](super::launch_order)).
+
+use std::cell::Cell;
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
 use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use super::crossing::Crossing;
+use super::launch_order::{Left, Question, Wanted};
+use super::separation::{are_parts_apart, are_separate};
+use super::told::{Numbers, told_as};
 use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
 
 /// Ops that are compared in a row where two indices are: a list of lists, with arithmetic in between. Chosen, not measured.
 const LONGEST_INDEX: u32 = 8;
+/// Pairs of accesses of a kernel that are looked at together with bounds and conditions, each in some 20 µs. Chosen, not measured.
+const MOST_SYSTEMS: u32 = 4000;
 
 /// What a read of the derivative stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,9 +40,10 @@ pub(super) fn check(
     derivative: &Kernel,
     origin: &SideTable<Op, Option<Read>>,
     has_companion: impl Fn(Value) -> bool,
+    leaving: &mut Leaving,
     refusals: &mut Vec<Refusal>,
 ) -> Vec<Op> {
-    let order = Order::new(primal);
+    let order = Order::new(primal, Numbers::unknown());
     let writes = &order.writes;
     let all = ops_in(primal, primal.body);
     let mut seen = SideTable::new(false);
@@ -60,7 +69,22 @@ pub(super) fn check(
                 kept.push(read);
                 continue;
             }
-            Some(Read::Again(read)) => (read, writes.iter().find(|&&write| order.may_overwrite(read, write))),
+            Some(Read::Again(read)) => {
+                // What lies between elements that are overwritten is kept with them: the next launch may overwrite it.
+                order.solves.set(!leaving.in_tape);
+                let wanted = match leaving.left {
+                    Left::Nothing | Left::Races => None,
+                    Left::Parts => Some(Wanted::PartsApart),
+                    Left::Everything => Some(Wanted::NotOverwritten),
+                };
+                let overwrites = |&&write: &&Op| {
+                    order.may_overwrite(read, write)
+                        && !wanted.is_some_and(|wanted| leaving.leaves(&order, read, write, wanted))
+                };
+                let found = writes.iter().find(overwrites);
+                order.solves.set(true);
+                (read, found)
+            }
             Some(Read::Total(read)) => {
                 // Updates of the same kind by the same loop are part of it.
                 let other = |write: Op| {
@@ -75,8 +99,15 @@ pub(super) fn check(
             // What iterations hand each other in an order that is left to chance has no derivative, whatever is kept.
             let base = primal.ops[read].operands[0];
             let is_array = matches!(primal.ty(base), Type::Array(_));
-            let raced =
-                || writes.iter().any(|&write| order.may_race(read, write) && !order.is_own_cell(read, write));
+            let mut raced = || {
+                let races = |&write: &Op| {
+                    order.may_race(read, write)
+                        && !order.is_own_cell(read, write)
+                        && !(leaving.left != Left::Nothing
+                            && leaving.leaves(&order, read, write, Wanted::NoRace))
+                };
+                writes.iter().any(races)
+            };
             let kind = match origin[op] {
                 Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => {
                     kept.push(read);
@@ -114,15 +145,40 @@ pub(super) fn writes(kernel: &Kernel) -> Vec<Op> {
 
 /// When accesses of a kernel come after each other.
 pub(super) struct Order<'k> {
-    kernel: &'k Kernel,
-    parents: Parents,
+    pub kernel: &'k Kernel,
+    pub parents: Parents,
     /// Accesses that write.
     pub writes: Vec<Op>,
+    pub numbers: Numbers<'k>,
+    /// How many systems were solved.
+    systems: Cell<u32>,
+    /// Whether bounds and conditions count.
+    solves: Cell<bool>,
+}
+
+/// What a derivative leaves to its launches, which know more numbers.
+pub(super) struct Leaving {
+    pub left: Left,
+    /// The run may be recorded.
+    pub in_tape: bool,
+    pub questions: Vec<Question>,
+}
+
+impl Leaving {
+    /// Leaves it to launches that the two accesses are apart, if they may find that out.
+    fn leaves(&mut self, order: &Order<'_>, read: Op, write: Op, wanted: Wanted) -> bool {
+        let is_left = order.may_be_told(read, write)
+            && (wanted == Wanted::NoRace || !order.surely_overwrites(read, write));
+        if is_left {
+            self.questions.push(Question { read, write, wanted });
+        }
+        is_left
+    }
 }
 
 /// In which iterations two accesses run.
 #[derive(Clone, Copy)]
-enum Apart<'k> {
+pub(super) enum Apart<'k> {
     /// In the same ones of all loops around both.
     Nothing,
     /// The write in a later iteration of this `for`, whose index is that; in the same ones of loops around it.
@@ -134,8 +190,9 @@ enum Apart<'k> {
 }
 
 impl<'k> Order<'k> {
-    pub fn new(kernel: &'k Kernel) -> Self {
-        Self { kernel, parents: Parents::new(kernel), writes: writes(kernel) }
+    pub fn new(kernel: &'k Kernel, numbers: Numbers<'k>) -> Self {
+        let (parents, writes) = (Parents::new(kernel), writes(kernel));
+        Self { kernel, parents, writes, numbers, systems: Cell::new(0), solves: Cell::new(true) }
     }
 }
 
@@ -156,8 +213,51 @@ impl Order<'_> {
         let inside = |op: Op| -> Vec<_> {
             self.around(op).into_iter().skip_while(|&(outer, _)| outer != task).skip(1).collect()
         };
-        let crossing = Crossing { kernel: self.kernel, parents: &self.parents, task };
+        let crossing = Crossing { kernel: self.kernel, parents: &self.parents, numbers: &self.numbers, task };
         crossing.is_sure((read, &inside(read)), (write, &inside(write)))
+    }
+
+    /// Whether a launch may know more about the two: something that it tells decides which cells they access, and whether they run.
+    pub fn may_be_told(&self, read: Op, write: Op) -> bool {
+        if !matches!(self.kernel.ty(self.kernel.ops[read].operands[0]), Type::Array(_)) {
+            return false;
+        }
+        let (mut pending, mut seen) = (Vec::new(), SideTable::new(false));
+        for op in [read, write] {
+            pending.extend(self.kernel.cell_access(op).into_iter().flat_map(|access| access.place.path()));
+            let around = self.around(op);
+            pending.extend(around.iter().flat_map(|&(owner, _)| &self.kernel.ops[owner].operands));
+        }
+        while let Some(value) = pending.pop() {
+            if told_as(self.kernel, value).is_some() {
+                return true;
+            }
+            if seen[value] {
+                continue;
+            }
+            seen.set(value, true);
+            if let Some(data) = self.kernel.def(value).filter(|data| data.kind.is_pure()) {
+                pending.extend(&data.operands);
+            }
+        }
+        false
+    }
+
+    /// Whether the write comes after the read in one iteration, to the same cell.
+    pub fn surely_overwrites(&self, read: Op, write: Op) -> bool {
+        let (around_read, around_write) = (self.around(read), self.around(write));
+        let common = around_read.iter().zip(&around_write).take_while(|(a, b)| a == b).count();
+        if !self.is_after(read, write, &around_read, &around_write, common) {
+            return false;
+        }
+        let (Some(one), Some(other)) = (self.kernel.cell_access(read), self.kernel.cell_access(write)) else {
+            return false;
+        };
+        let mut positions = one.place.path().iter().zip(other.place.path());
+        positions.all(|(&first, &second)| {
+            let difference = self.difference(first, second, [read, write], Apart::Nothing);
+            difference.is_some_and(|difference| difference.constant == 0)
+        })
     }
 
     /// Whether both accesses are of one cell in an iteration of the parallel loop around them, which follows from its number: `x[list[i]]`. Iterations of a program
@@ -273,7 +373,7 @@ impl Order<'_> {
     /// How accesses in a parallel loop may be apart; `None` if it surely has no more than one iteration.
     fn parallel<'k>(&self, op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Option<Apart<'k>> {
         let indices = &params[..attributes.axes.into()];
-        let known = |value: Value| self.kernel.as_const(value).and_then(Const::as_i128);
+        let known = |value: Value| self.numbers.integer(self.kernel, value);
         let bounds: Vec<_> = self.kernel.parallel_loop(op)?.bounds().collect();
         let is_one = |&(lo, hi): &_| known(lo).zip(known(hi)).is_some_and(|(lo, hi)| hi - lo <= 1);
         if !bounds.is_empty() && bounds.iter().all(is_one) {
@@ -293,7 +393,7 @@ impl Order<'_> {
     }
 
     /// The ops around an op with the region of each that it stands in, the outermost first.
-    fn around(&self, op: Op) -> Vec<(Op, Region)> {
+    pub fn around(&self, op: Op) -> Vec<(Op, Region)> {
         let mut around = Vec::new();
         let mut inner = op;
         while let Some(region) = self.parents.region(inner) {
@@ -328,22 +428,48 @@ impl Order<'_> {
 
     /// Whether the two accesses, apart like that, are of different cells.
     fn disjoint(&self, read: Op, write: Op, apart: Apart<'_>) -> bool {
+        let Some(positions) = self.positions(read, write) else { return false };
+        let differences: Vec<_> = positions
+            .iter()
+            .filter_map(|&(first, second)| self.difference(first, second, [read, write], apart))
+            .collect();
+        self.differ(&differences, apart) || self.are_separate([read, write], apart, &positions)
+    }
+
+    /// Whether the two are of parts of the array between other indices.
+    pub fn are_parts_apart(&self, read: Op, write: Op) -> bool {
+        let positions = self.positions(read, write);
+        positions.is_some_and(|positions| are_parts_apart(self, [read, write], &positions))
+    }
+
+    /// Their indices and components, pair by pair.
+    fn positions(&self, read: Op, write: Op) -> Option<Vec<(Value, Value)>> {
         let (Some(read_access), Some(write_access)) =
             (self.kernel.cell_access(read), self.kernel.cell_access(write))
         else {
-            return false;
+            return None;
         };
         let clamps = matches!(
             self.kernel.ty(read_access.place.base()),
             Type::Array(array) if array.boundary == Boundary::Clamp
         );
         let positions = read_access.place.path().iter().zip(write_access.place.path());
-        let differences: Vec<_> = positions
+        let positions = positions
             .enumerate()
             // Components are never clamped.
             .filter(|&(position, _)| !clamps || position >= read_access.place.indices().len())
-            .filter_map(|(_, (&first, &second))| self.difference(first, second, [read, write], apart))
-            .collect();
+            .map(|(_, (&first, &second))| (first, second));
+        Some(positions.collect())
+    }
+
+    fn are_separate(&self, ops: [Op; 2], apart: Apart<'_>, positions: &[(Value, Value)]) -> bool {
+        let solved = self.systems.get();
+        self.systems.set(solved + 1);
+        self.solves.get() && solved < MOST_SYSTEMS && are_separate(self, ops, apart, positions)
+    }
+
+    /// Whether one of the differences of the indices is never zero.
+    fn differ(&self, differences: &[Difference], apart: Apart<'_>) -> bool {
         match apart {
             Apart::Nothing | Apart::While(_) => differences.iter().any(|found| found.constant != 0),
             Apart::Later(..) => differences.iter().any(|found| {
@@ -418,7 +544,7 @@ impl Order<'_> {
     }
 
     /// Whether both iterations see one and the same value.
-    fn is_same(&self, value: Value, ops: [Op; 2], apart: Apart<'_>) -> bool {
+    pub fn is_same(&self, value: Value, ops: [Op; 2], apart: Apart<'_>) -> bool {
         let Some(region) = defining_region(self.kernel, &self.parents, value) else { return false };
         let sees =
             |op: Op| self.parents.region(op).is_some_and(|inner| self.parents.is_within(inner, region));

@@ -34,6 +34,7 @@ use octants_ir::{
 
 use super::overwritten::Order;
 use super::record::{Log, Purpose, insert};
+use super::told::Numbers;
 use super::{Refusal, RefusalKind};
 use crate::sweep::sweep_ending;
 
@@ -63,7 +64,7 @@ pub struct ArrayCopy {
 
 /// Refused if what counting needs is known to nobody before the kernel runs.
 pub(super) fn record_sizes(kernel: &Kernel, logs: &[Log]) -> Result<RecordSizes, Vec<Refusal>> {
-    let order = Order::new(kernel);
+    let order = Order::new(kernel, Numbers::unknown());
     let mut copied = Vec::new();
     loop {
         let counting = Counting::new(kernel, logs, &copied);

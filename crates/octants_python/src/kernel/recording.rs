@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
-use octants::{Arguments, Cancel, DualRecording, Gradient, LiveStream, MeetingCheck, Mode};
+use octants::{
+    Arguments, Cancel, DualRecording, Gradient, LaunchOrder, Left, LiveStream, MeetingCheck, Mode,
+};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -152,6 +154,14 @@ impl Sinks {
     }
 }
 
+/// What a derivative asks of a run.
+pub(super) enum Asked {
+    /// Nothing; the derivative, and for which launches.
+    Nothing { backward: Arc<Specialisation>, condition: Option<LaunchOrder> },
+    /// That it runs this code.
+    Record(Box<Specialisation>),
+}
+
 /// What a launch does with a record.
 pub(super) enum RecordUse<'r> {
     None,
@@ -162,7 +172,7 @@ pub(super) enum RecordUse<'r> {
 }
 
 impl Kernel {
-    /// What the derivative asks of a run, and the code that records what it needs, if there is something.
+    /// What the derivative asks of a run, and the code that records what it needs, or the derivative of a run that need not be recorded.
     #[cold]
     pub(super) fn record<'py>(
         &self,
@@ -171,18 +181,48 @@ impl Kernel {
         lowered: &Lowered<Bound<'py, PyAny>>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         cancel: &Cancel,
-    ) -> PyResult<(TapeChecks, Option<Specialisation>)> {
+    ) -> PyResult<(TapeChecks, Asked)> {
+        for left in [Left::Parts, Left::Races] {
+            let (checks, asked) = self.record_leaving(py, current, lowered, arguments, left, cancel)?;
+            // Code for launches of which a condition holds is made by one of these.
+            let is_for_others = match &asked {
+                Asked::Nothing { backward, condition: Some(condition) } => {
+                    let mut launch = LaunchArguments::new(false);
+                    let fits = backward.bind(py, arguments, &mut launch, false)? == Fit::Fits;
+                    fits && backward.compiled.refusal(condition, launch.bytes()).is_some()
+                }
+                Asked::Nothing { .. } | Asked::Record(_) => false,
+            };
+            if !is_for_others {
+                return Ok((checks, asked));
+            }
+        }
+        Err(errors::bug("a run that is recorded is made on no condition"))
+    }
+
+    fn record_leaving<'py>(
+        &self,
+        py: Python<'py>,
+        current: &ActiveSession,
+        lowered: &Lowered<Bound<'py, PyAny>>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        left: Left,
+        cancel: &Cancel,
+    ) -> PyResult<(TapeChecks, Asked)> {
         let Lowered { kernel, dependencies, fields, .. } = lowered;
         let companions = companions(kernel, DerivativeKind::Reverse, dependencies, fields, arguments)?;
         let storage = storage(kernel, CompanionKind::Grad, &companions)?;
         let made = py
-            .outside(|| stack::with_enough(|| current.session.record(kernel, &storage, cancel)))
+            .outside(|| stack::with_enough(|| current.session.record(kernel, &storage, left, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
         let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
         let checks = TapeChecks { sinks, constants, meetings, has_trees: false };
+        let condition = made.condition;
         let Some((recorder, gradient)) = made.recorder else {
-            return Ok((checks, None));
+            let kind = DerivativeKind::Reverse;
+            let made = self.differentiate(py, current, kind, lowered, arguments, true, cancel)?;
+            return Ok((checks, Asked::Nothing { backward: made.as_backward(), condition }));
         };
         self.tell_dropped(py, kernel, Mode::Reverse, &gradient)?;
         let plan = DerivativePlan::new(kernel, &gradient, self.runtime.get().sources().map());
@@ -198,7 +238,7 @@ impl Kernel {
         let mut made = Specialisation::new(current.epoch, compiled, lowered)?;
         made.require_companions(dependencies, &companions)?;
         (made.recorder, made.backward) = (Some(recorder), Some(backward.as_backward()));
-        Ok((checks, Some(made)))
+        Ok((checks, Asked::Record(Box::new(made))))
     }
 
     /// The code in forward mode that records what second derivatives need, if the kernel overwrites some of that.

@@ -13,6 +13,7 @@ use octants::forked::UnderWay;
 use octants::front::{Dependency, LowerOptions, Lowered, Origin, Step, lower_kernel};
 use pyo3::prelude::*;
 
+use super::recording::Asked;
 use super::{Kernel, TapeChecks, What};
 use crate::arguments::Binder;
 use crate::evaluation::{ChangedMember, Evaluations, LaunchEvaluations};
@@ -135,7 +136,7 @@ impl Kernel {
             made.globals = seen.take();
             return Ok(self.keep(current, what, made));
         }
-        let (kind, mut backward) = (DerivativeKind::Reverse, None);
+        let (kind, mut backward, mut condition) = (DerivativeKind::Reverse, None, None);
         if what == What::Recording && has_trees {
             checks.has_trees = true;
             // Nothing is kept of a run that makes cells: its derivative must do without.
@@ -143,18 +144,21 @@ impl Kernel {
             let made = self.differentiate(py, current, kind, &finding, arguments, true, signals.request())?;
             backward = Some(made.as_backward());
         } else if what == What::Recording {
-            let (found, made) = self.record(py, current, &lowered, arguments, signals.request())?;
+            let (found, asked) = self.record(py, current, &lowered, arguments, signals.request())?;
             checks = found;
-            if let Some(mut made) = made {
-                made.tape_checks = checks;
-                made.globals = seen.take();
-                signals.finish(py, Ok(()), false, errors::from_error)?;
-                py.check_signals()?;
-                disk_cache::tell(py, self.runtime.get(), &current.session)?;
-                return Ok(self.keep(current, what, made));
+            match asked {
+                Asked::Record(mut made) => {
+                    made.tape_checks = checks;
+                    made.globals = seen.take();
+                    signals.finish(py, Ok(()), false, errors::from_error)?;
+                    py.check_signals()?;
+                    disk_cache::tell(py, self.runtime.get(), &current.session)?;
+                    return Ok(self.keep(current, what, *made));
+                }
+                Asked::Nothing { backward: made, condition: of_launches } => {
+                    (backward, condition) = (Some(made), of_launches);
+                }
             }
-            let made = self.differentiate(py, current, kind, &lowered, arguments, true, signals.request())?;
-            backward = Some(made.as_backward());
         }
         let checked = match what {
             What::Recording => companions(
@@ -187,7 +191,7 @@ impl Kernel {
         let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
         made.require_companions(&lowered.dependencies, &checked)?;
         made.tape_checks = checks;
-        made.backward = backward;
+        (made.backward, made.condition) = (backward, condition);
         made.globals = seen.take();
         let made = self.keep(current, what, made);
         self.show(py, current, &made.compiled, started, lowering, None)?;

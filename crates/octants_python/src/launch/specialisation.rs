@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
-use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, Recorder};
+use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, LaunchOrder, Recorder, Refusal, ir};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
@@ -42,6 +42,8 @@ pub struct Specialisation {
     pub recorder: Option<Recorder>,
     /// Of code that runs in a tape: the derivative of the same run, made of the same constants. None if nothing has derivatives.
     pub backward: Option<Arc<Specialisation>>,
+    /// Likewise: the code is only for launches of which this holds.
+    pub condition: Option<LaunchOrder>,
     /// Parameters that are calculated from inputs, and where they go.
     formulas: Vec<FormulaInput>,
     /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
@@ -143,6 +145,7 @@ impl Specialisation {
             baked,
             recorder: None,
             backward: None,
+            condition: None,
             tape_checks: TapeChecks::default(),
             derivative: None,
             plan: None,
@@ -224,6 +227,17 @@ impl Specialisation {
     /// Its code is bound to what was kept of a launch, and never compared with what Python evaluates.
     pub fn as_backward(self) -> Arc<Self> {
         Arc::new(Self { evaluations: None, ..self })
+    }
+
+    /// Whether a launch with this block of arguments is one that the code is for.
+    pub fn is_for(&self, block: &[u8]) -> bool {
+        self.condition.as_ref().is_none_or(|condition| self.compiled.refusal(condition, block).is_none())
+    }
+
+    /// Why the derivative that it is is not right for a launch with this block of arguments, and the kernel that this is about.
+    pub fn refusal(&self, block: &[u8]) -> Option<(&ir::Kernel, Refusal)> {
+        let order = self.derivative.as_ref()?.order()?;
+        Some((order.kernel(), self.compiled.refusal(order, block)?))
     }
 
     /// Whether it computes something.

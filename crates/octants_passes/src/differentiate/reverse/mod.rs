@@ -26,7 +26,7 @@ use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
 use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::activity::Activity;
-use super::overwritten::{self, Read};
+use super::overwritten::{self, Leaving, Read};
 use super::{Refusal, RefusalKind};
 use crate::promote_locals;
 use crate::slots::yielded;
@@ -52,19 +52,28 @@ pub(super) fn reverse(
     activity: &Activity,
     companion_of: SideTable<Value, Option<Value>>,
     recorded: &SideTable<Op, Option<Op>>,
+    leaving: &mut Leaving,
     refusals: &mut Vec<Refusal>,
 ) -> Reversed {
+    let before = leaving.questions.len();
     let is_check = |op: Op| matches!(kernel.ops[op].kind, OpKind::Assert(AssertKind::Bounds, _));
     if ops_in(kernel, kernel.body).into_iter().any(is_check) {
         let (mut checked, mut refused) = (kernel.clone(), Vec::new());
-        let reversed =
-            reverse_with(&mut checked, activity, companion_of.clone(), recorded, true, &mut refused);
+        let reversed = reverse_with(
+            &mut checked,
+            activity,
+            companion_of.clone(),
+            recorded,
+            (true, &mut *leaving),
+            &mut refused,
+        );
         if refused.is_empty() {
             *kernel = checked;
             return reversed;
         }
+        leaving.questions.truncate(before);
     }
-    reverse_with(kernel, activity, companion_of, recorded, false, refusals)
+    reverse_with(kernel, activity, companion_of, recorded, (false, leaving), refusals)
 }
 
 fn reverse_with(
@@ -72,7 +81,7 @@ fn reverse_with(
     activity: &Activity,
     companion_of: SideTable<Value, Option<Value>>,
     recorded: &SideTable<Op, Option<Op>>,
-    checks: bool,
+    (checks, leaving): (bool, &mut Leaving),
     refusals: &mut Vec<Refusal>,
 ) -> Reversed {
     let tape = ops_in(kernel, kernel.body).into_iter().find(|&op| kernel.ops[op].kind == OpKind::Tape);
@@ -97,7 +106,7 @@ fn reverse_with(
         sweep_ending(kernel);
     }
     let has_companion = |base: Value| companion_of[base].is_some();
-    let unkept = overwritten::check(&primal, kernel, &origin, has_companion, refusals);
+    let unkept = overwritten::check(&primal, kernel, &origin, has_companion, leaving, refusals);
     let taped = |op: &Op| {
         matches!(kernel.ops[*op].kind, OpKind::ParallelFor(_))
             && ops_in(kernel, kernel.ops[*op].regions[0])
