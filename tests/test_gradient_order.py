@@ -265,3 +265,39 @@ def test_a_row_that_is_written_next_is_told_as_another_array_is():
     with pytest.raises(oc.OctantsRuntimeError, match=r"\[OC1105\].*`x`"), oc.ad.Tape(loss):
         row_from_row(x, 0, 1)
         row_from_row(x, 1, 0)
+
+
+@oc.kernel
+def greatest_of_thirds(x: VEC, loss: SCALAR):
+    v = oc.Vector([0.0, -1.0, 0.5], oc.f64)
+    for i in x:
+        oc.atomic_max(v[i % 3], x[i] * x[i])
+    loss[None] += v[0] * v[1] + v[2]
+
+
+@oc.kernel
+def least_and_greatest(x: VEC, loss: SCALAR):
+    v = oc.Vector([0.1, 2.0, 0.5], oc.f64)
+    w = oc.Vector([9.0, 9.0, 9.0], oc.f64)
+    for i in x:
+        for k in range(3):
+            oc.atomic_max(v[k], x[i] * (k + 1))
+            oc.atomic_min(w[2 - k], x[i] * (k + 2))
+    loss[None] += v[0] * v[1] + v[2] * w[0] + w[1] * w[2]
+
+
+@pytest.mark.parametrize("kernel", [greatest_of_thirds, least_and_greatest])
+def test_extremes_in_a_vector_that_iterations_share(arch, kernel):
+    start = values(7)
+    x, loss = made(start), made(0.0)
+    with oc.ad.Tape(loss):
+        kernel(x, loss)
+
+    def value(at):
+        total = made(0.0)
+        kernel(made(at), total)
+        return float(total.to_numpy())
+
+    steps = 1e-6 * np.eye(7)
+    expected = [(value(start + step) - value(start - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-5, atol=1e-7)

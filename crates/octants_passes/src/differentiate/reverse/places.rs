@@ -13,7 +13,7 @@ use crate::differentiate::{Refusal, RefusalKind, is_real};
 pub(super) struct Kept {
     /// What the cell of a variable held before the store.
     pub old: Option<Value>,
-    /// What variables hold after the op that its iterations take the least, the greatest or the product of.
+    /// What variables hold after the op that its iterations take the least, the greatest or the product of; of a tensor a copy.
     pub extremes: Vec<(Value, Value)>,
     /// What variables held before the op.
     pub places: Vec<(Value, Vec<Value>)>,
@@ -57,7 +57,12 @@ impl Reverse<'_> {
         if !matches!(self.kernel.ty(place[0]), Type::Array(_)) {
             let owner = self.updating?;
             let kept = self.kept[owner].extremes.iter();
-            return kept.clone().find(|(local, _)| *local == place[0]).map(|&(_, value)| value);
+            let value = kept.clone().find(|(local, _)| *local == place[0]).map(|&(_, value)| value)?;
+            if !matches!(self.kernel.ty(value), Type::Local(_)) {
+                return Some(value);
+            }
+            let path = self.map(&place[1..]);
+            return Some(self.b().load(value, &path));
         }
         let operands = self.map(place);
         let value = self.b().load(operands[0], &operands[1..]);
@@ -73,11 +78,20 @@ impl Reverse<'_> {
         }
         let mut extremes = Vec::new();
         for local in self.written(op) {
-            if self.activity.is_active(local)
-                && self.kernel.ty(local).place().is_some_and(|(data, _)| data.scalar().is_some())
-            {
+            let Some((data, _)) = self.kernel.ty(local).place().filter(|_| self.activity.is_active(local))
+            else {
+                continue;
+            };
+            if data.scalar().is_some() {
                 let place = self.names.map(local);
                 extremes.push((local, self.b().load(place, &[])));
+            } else if data.tensor_shape().is_some() {
+                // Which component an update is of may be known only when it runs.
+                let (copy, values) = (self.b().local(data), self.load_cells(local));
+                for (path, value) in self.cells(data).into_iter().zip(values) {
+                    self.b().store(copy, &path, value);
+                }
+                extremes.push((local, copy));
             }
         }
         self.kept.get_mut(op).extremes = extremes;
