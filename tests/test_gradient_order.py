@@ -190,6 +190,7 @@ PROGRAMS = {
     "transposed by a loop": (transposed_by_a_loop, (4, 4)),
     "butterflies": (lambda x: [butterfly(x, h) for h in (1, 2, 4)], (8,)),
     "butterflies of bits": (lambda x: [butterfly_of_bits(x, h) for h in (1, 2, 4, 0)], (8,)),
+    "butterflies of two bits": (lambda x: [butterfly_of_bits(x, h) for h in (3, 5)], (8,)),
     "moved away": (lambda x: moved(x, 5, 5), (12,)),
     "moved nowhere": (lambda x: moved(x, 0, 5), (12,)),
     "assigned twice": (lambda x: [assigned_twice(x, 0, 6, 5), assigned_twice(x, 3, 3, 5)], (18,)),

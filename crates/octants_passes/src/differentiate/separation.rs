@@ -22,6 +22,9 @@ const DEEPEST: u32 = 48;
 /// Conditions of which two cases are tried, at most.
 const MOST_SPLITS: usize = 5;
 
+/// Bits that a mask may have. Chosen, not measured.
+const MOST_BITS: u32 = 4;
+
 /// Which of the two accesses something belongs to; none where both see one and the same value.
 type Side = Option<usize>;
 
@@ -35,6 +38,9 @@ pub(super) fn are_separate(
     let mut made = Separation::new(order, ops, apart);
     for &(first, second) in positions {
         made.require_same(first, second);
+    }
+    if made.is_contradiction {
+        return true;
     }
     for (number, op) in ops.into_iter().enumerate() {
         made.require_to_run(op, Some(number));
@@ -185,6 +191,9 @@ impl Separation<'_, '_> {
         }
         let holds = 1_i128 << one.bits();
         let (low, high) = self.range(&difference);
+        // Two rows, say: nothing else need be known.
+        self.is_contradiction |=
+            difference.as_constant().is_some_and(|constant| constant.rem_euclid(holds) != 0);
         if low <= -holds || high >= holds {
             let wraps = self.variable(-ENDLESS, ENDLESS);
             match difference.plus(holds, &wraps) {
@@ -359,16 +368,22 @@ impl Separation<'_, '_> {
                 if op == BitOp::And && mask > 0 && (mask + 1).count_ones() == 1 {
                     return self.divided(&of, mask + 1, ty, true);
                 }
-                if mask <= 0 || mask.count_ones() != 1 {
+                if mask <= 0 || mask.count_ones() > MOST_BITS {
                     return None;
                 }
-                let above = self.divided(&of, mask, ty, false)?;
-                let bit = self.divided(&above, 2, ty, true)?;
-                match op {
-                    BitOp::And => Linear::default().plus(mask, &bit),
-                    BitOp::Or => of.plus(1, &Linear::constant(mask))?.plus(-mask, &bit),
-                    _ => of.plus(1, &Linear::constant(mask))?.plus(-2 * mask, &bit),
+                // Each bit is a variable of its own.
+                let mut found = if op == BitOp::And { Linear::default() } else { of.clone() };
+                for place in (0..ty.bits()).map(|number| 1_i128 << number).filter(|place| mask & place != 0) {
+                    let above = self.divided(&of, place, ty, false)?;
+                    let bit = self.divided(&above, 2, ty, true)?;
+                    let (set, factor) = match op {
+                        BitOp::And => (0, 1),
+                        BitOp::Or => (place, -1),
+                        _ => (place, -2),
+                    };
+                    found = found.plus(1, &Linear::constant(set))?.plus(factor * place, &bit)?;
                 }
+                Some(found)
             }
             OpKind::Arith(op @ (ArithOp::Min | ArithOp::Max)) => {
                 let (a, b) = (sum(self, 0), sum(self, 1));
