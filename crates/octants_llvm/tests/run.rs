@@ -443,6 +443,77 @@ kernel @k(%n "n": array<i32, 1>, %x "x": array<f32, 1>) tasks {
     check(&kernel(text), &inputs, |_| 0.0);
 }
 
+/// A loop that keeps what it carries, and goes back over it; a sum and an extreme of all iterations; rows of two axes.
+const KEPT: &str = r#"
+kernel @kept(%x "x": array<f32, 2>, %s "s": array<i32, 1>, %m "m": array<f32, 1>, %n "n": i32) tasks {
+  %lo: i32 = const 0
+  %rows: i32 = extent 0 %x
+  %columns: i32 = extent 1 %x
+  parallel_for (%r: i32, %i: i32) in (%lo..%rows, %lo..%columns) reduce (%a: i32 = atomic_add %s[%lo], %b: f32 = atomic_max %m[%lo]) {
+    %zero: i32 = const 0
+    %one: i32 = const 1
+    %half: f32 = const 0.5
+    %first: f32 = load %x[%r, %i]
+    %t: tape<f32> = tape %n
+    %last: f32 = for %k: i32 in %zero..%n carry (%v: f32 = %first) {
+      store %t[%k], %v
+      %w: f32 = mul %v, %half
+      %y: f32 = add %w, %first
+      yield %y
+    }
+    %total: f32 = for %j: i32 in %zero..%n carry (%sum: f32 = %last) {
+      %back: i32 = sub %n, %one
+      %at: i32 = sub %back, %j
+      %held: f32 = load %t[%at]
+      %p: f32 = mul %sum, %half
+      %q: f32 = add %p, %held
+      yield %q
+    }
+    store %x[%r, %i], %total
+    %whole: i32 = cast %total
+    %c: i32 = add %a, %whole
+    %e: f32 = max %b, %total
+    yield %c, %e
+  }
+  return
+}"#;
+
+#[test]
+fn rows_of_every_length_give_the_same_in_lanes_and_one_by_one() {
+    for (rows, columns) in [(1, 1), (1, 2), (1, 5), (1, 64), (1, 67), (9, 1), (5, 3), (3, 70)] {
+        let values = (0..rows * columns).map(|i| Const::f32((i * 37 % 101) as f32 / 8.0 - 3.0));
+        let inputs = [
+            Input::array(Scalar::F32, &values.collect::<Vec<_>>(), &[rows, columns]),
+            Input::array(Scalar::I32, &[Const::i32(7)], &[1]),
+            Input::array(Scalar::F32, &[Const::f32(-1e9)], &[1]),
+            Input::Scalar(Const::i32(6)),
+        ];
+        check(&kernel(KEPT), &inputs, |_| 0.0);
+    }
+}
+
+#[test]
+fn the_tape_of_few_iterations_is_that_of_one() {
+    let options = EmitOptions::for_cpu(CpuOptions { vector_bits: 512, ..CpuOptions::default() });
+    let program = Program::parse(KEPT, &options, OptLevel::Default);
+    let taped = |rows: i32, columns: i32, steps: i32| {
+        let mut x = f32s(&vec![0.5; (rows * columns) as usize]);
+        let (mut s, mut m) = (vec![0; 4], f32s(&[0.0]));
+        let mut arguments = [
+            Arg::Array(&mut x, &[rows, columns], &[]),
+            Arg::Array(&mut s, &[1], &[]),
+            Arg::Array(&mut m, &[1], &[]),
+            Arg::Scalar(Const::i32(steps)),
+        ];
+        program.run(&mut arguments, i64::MAX / 2).taped
+    };
+    // Four bytes for a step, of each iteration in turn.
+    assert_eq!([(1, 1), (1, 3), (50, 2)].map(|(rows, columns)| taped(rows, columns, 1000)), [4000; 3]);
+    let lanes = taped(1, 64, 1000) / 4000;
+    assert!(lanes >= 16, "whole vectors: {lanes}");
+    assert_eq!(taped(1, 65, 1000), 4000 * lanes, "the last one alone");
+}
+
 #[test]
 fn a_loop_without_a_trip_loads_nothing() {
     // Only rows below the number of trips exist: before the loop, no lane may look for its own.

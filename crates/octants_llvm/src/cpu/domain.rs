@@ -19,7 +19,7 @@ use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::lanes::uniform::varying_values;
 use crate::module::Node;
-use crate::value::{Label, Ty, Val};
+use crate::value::{Label, Ty, Typed, Val};
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
@@ -262,6 +262,34 @@ impl Emitter<'_> {
         let Some(widening) = &domain.widening else {
             return self.scalar_row(domain, (begin, end), totals, Rows::Any);
         };
+        if widening.scalar_below == 0 {
+            return self.wide_part(domain, widening, (begin, end), totals);
+        }
+        // What is left behind whole vectors runs as one more, unless there is so little of it that scalar code is over sooner.
+        let length = self.binary("sub nsw", end, begin);
+        let rest = self.binary("and", length, Val::i64(i64::from(widening.lanes) - 1));
+        let few = self.compare("ult", rest, Val::i64(widening.scalar_below.into()));
+        let before_rest = self.binary("sub nsw", end, rest);
+        let middle = self.select(few, before_rest, end);
+        let totals = self.wide_part(domain, widening, (begin, middle), totals);
+        let first: Vec<_> = totals.iter().map(|&total| self.lane(total, 0)).collect();
+        let first = self.scalar_row(domain, (middle, end), &first, Rows::Any);
+        totals.iter().zip(&first).map(|(&total, &first)| self.with_first_lane(total, first)).collect()
+    }
+
+    /// A vector with another value in its first lane.
+    fn with_first_lane(&mut self, v: Val, first: Val) -> Val {
+        self.f.value(v.ty(), format_args!("insertelement {}, {}, i64 0", Typed(v), Typed(first)))
+    }
+
+    /// A row, or part of one, in vectors. Gives the accumulators.
+    fn wide_part(
+        &mut self,
+        domain: &Domain<'_>,
+        widening: &Widening,
+        (begin, end): (Val, Val),
+        totals: &[Val],
+    ) -> Vec<Val> {
         self.lanes.varying = widening.varying.clone();
         if !widening.unmasked_body {
             return self.wide_row(domain, widening, (begin, end), totals, true);

@@ -34,6 +34,8 @@ pub(crate) struct Widening {
     pub rest_lanes: u32,
     /// The body has no loop and nothing that is done lane by lane: there is nothing left in it for LLVM's loop passes.
     pub straight: bool,
+    /// Fewer iterations than this at the end of a row run one by one, in a scalar copy of the body; 0 if there is none.
+    pub scalar_below: u32,
 }
 
 // The weights below are estimates of instructions, not measured one by one; `nbody`, `julia` and `lcg` of `benches/run.py` are the loops
@@ -61,6 +63,15 @@ const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
 const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
+
+/// What a function of reals takes as arithmetic, on a scalar and on the vectors of all lanes, and what a call of a library takes, in halves of what an addition
+/// takes in a chain: what one iteration of a serial loop waits for. Lanes take little more than a scalar as long as it is arithmetic, since they wait for the same chain;
+/// of a call or a root each vector takes as long again, and lanes of a tape are memory that does not fit into a cache. From `benches/short_loops.py`
+/// with scalar code alone and with vectors alone: in double precision one scalar and 16 lanes take 1.7 and 1.9 ns for a product, 7.9 and 21 for a root,
+/// 25 and 29 for an exponential, 20 and 75 for a logarithm, 8 and 50 for the gradient of a square.
+const SCALAR_FUNCTION: u64 = 28;
+const VECTOR_FUNCTION: u64 = 40;
+const SCALAR_CALL: u64 = 20;
 
 /// `None` leaves the loop to LLVM's vectoriser. `apart` says that arrays of two parameters never share memory.
 pub(crate) fn widening(
@@ -92,7 +103,10 @@ pub(crate) fn widening(
     let straight = plain && !summary.has_loops;
     // Each lane of the whole vectors has an accumulator of its own.
     let rest_lanes = if straight && !reduces { lanes.min(options.vector_bits / summary.bits) } else { lanes };
-    Some(Widening { lanes, varying, unmasked_body, mask, rest_lanes, straight })
+    // Brief code is not optimised enough for scalars.
+    let has_copy = options.force_lanes.is_none() && !parallel.attributes.brief;
+    let scalar_below = if has_copy { summary.scalar_below(lanes, options) } else { 0 };
+    Some(Widening { lanes, varying, unmasked_body, mask, rest_lanes, straight, scalar_below })
 }
 
 /// How LLVM is asked to compile the body of a loop that is not widened.
@@ -237,6 +251,8 @@ struct CalledFunction {
 struct OpCounts {
     /// Varying arithmetic.
     work: u32,
+    /// Among it, square roots and quotients of reals, each of which counts as four.
+    roots: u32,
     /// Accesses whose lanes lie apart, or what is done lane by lane.
     scattered: u32,
     /// Calls of the C library: lane by lane, or approximated by a function of vectors.
@@ -254,6 +270,7 @@ struct OpCounts {
 impl OpCounts {
     fn add(&mut self, other: &Self, times: u32) {
         self.work += other.work * times;
+        self.roots += other.roots * times;
         self.scattered += other.scattered * times;
         self.calls += other.calls * times;
         self.lane_accesses += other.lane_accesses * times;
@@ -322,6 +339,31 @@ impl<'k> BodySummary<'k> {
             (false, false) => MAX_VECTORS,
         };
         self.lanes_of_vectors(options, most)
+    }
+
+    /// Fewer iterations than this take less time one by one than as lanes of whole vectors, which take as long however few lanes run. A body without loops
+    /// is over so soon that a copy is not worth its compile time.
+    fn scalar_below(&self, lanes: u32, options: CpuOptions) -> u32 {
+        if self.loops == 0 {
+            return 0;
+        }
+        let OpCounts { work, roots, calls, scattered, tape_accesses, .. } = self.inside;
+        let is_call = |&&called: &&CalledFunction| !self.is_arithmetic(called, options);
+        let library = calls * self.functions.iter().filter(is_call).count() as u32;
+        let library = library.checked_div(self.functions.len() as u32).unwrap_or(0);
+        let [work, roots, library, written_out, scattered, tape, lanes, bits] =
+            [work, roots, library, calls - library, scattered, tape_accesses, lanes, self.bits]
+                .map(u64::from);
+        let vectors = (lanes * bits / u64::from(options.vector_bits.max(1))).max(1);
+        let calls_of_all = if self.kernel.options.fast_math { 2 * vectors } else { lanes };
+        let one = 2 * work + SCALAR_FUNCTION * written_out + SCALAR_CALL * library + scattered + tape;
+        let all = 2 * (work - 4 * roots)
+            + roots * vectors * bits / 6
+            + VECTOR_FUNCTION * written_out
+            + SCALAR_CALL * library * calls_of_all
+            + scattered * lanes / 2
+            + tape * lanes * bits / 32;
+        (all / one.max(1) + 1).clamp(2, (lanes / 2).max(2)) as u32
     }
 
     /// LLVM would vectorise it too, but leave up to a whole vector's iterations to a scalar loop. It does better where lanes
@@ -502,14 +544,14 @@ impl<'k> BodySummary<'k> {
                     (true, false) if !by_constant && bits == 64 => counts.scattered += 1,
                     (true, false) if !by_constant => counts.work += 1,
                     (true, true) if *arith == ArithOp::RawMod => counts.calls += 1,
-                    (true, _) => counts.work += 4,
+                    (true, _) => (counts.work, counts.roots) = (4, 1),
                     (false, _) => counts.work += 1,
                 }
             }
             OpKind::Math(MathOp::Pow) if self.is_constant_integer(data.operands[1]) => counts.work += 2,
             OpKind::Math(MathOp::Pow | MathOp::Atan2) => counts.calls += 1,
             OpKind::MathUnary(unary) => match unary {
-                MathUnary::Sqrt | MathUnary::Rsqrt => counts.work += 4,
+                MathUnary::Sqrt | MathUnary::Rsqrt => (counts.work, counts.roots) = (4, 1),
                 MathUnary::Floor | MathUnary::Ceil | MathUnary::Round => counts.work += 1,
                 MathUnary::IsNan | MathUnary::IsInf => counts.work += 1,
                 MathUnary::FrexpMantissa | MathUnary::FrexpExponent => counts.work += 4,

@@ -52,6 +52,15 @@ pub struct Outcome {
     pub fault: Option<(u32, [u64; Fault::ARGUMENTS])>,
     /// Each print that ran, and its operands.
     pub prints: Vec<(u32, Vec<u64>)>,
+    /// Most bytes of tapes that a chunk held at once.
+    pub taped: u64,
+}
+
+/// What a chunk holds.
+#[derive(Default)]
+struct Tapes {
+    held: Vec<(Vec<u64>, u64)>,
+    most: u64,
 }
 
 type Prints = Mutex<Vec<(u32, Vec<u64>)>>;
@@ -146,6 +155,7 @@ impl Program {
         let mut results = vec![0_u64; self.plan.results.bytes as usize / 8];
         let mut fault = Fault::default();
         let prints: Prints = Mutex::new(Vec::new());
+        let mut taped = 0;
         for (planned, (_, task)) in self.plan.tasks.iter().zip(&self.tasks) {
             let bounds: Vec<i64> = match planned {
                 Task::Serial => Vec::new(),
@@ -168,11 +178,12 @@ impl Program {
             };
             // Tests run on threads with two megabytes of stack.
             let stack_limit = (&raw const frame).addr() - (1 << 20);
-            let mut tapes: Vec<Vec<u64>> = Vec::new();
+            let mut tapes = Tapes::default();
+            let tapes = &raw mut tapes;
             let worker = Worker {
                 stack_limit,
                 copies: std::ptr::null(),
-                tape: (&raw mut tapes).cast(),
+                tape: tapes.cast(),
                 take_tape,
                 release_tapes,
             };
@@ -190,6 +201,8 @@ impl Program {
                 call(lo, hi);
                 lo = hi;
             }
+            // SAFETY: nobody else refers to it, now that the code has run.
+            taped = taped.max(unsafe { (*tapes).most });
         }
         let failed = fault.state.load(Ordering::Acquire);
         assert!(failed == Fault::NONE || failed == Fault::WRITTEN);
@@ -198,6 +211,7 @@ impl Program {
             temps: bytes_of(&mut temps).to_vec(),
             fault: (failed != Fault::NONE).then_some((fault.site, fault.arguments)),
             prints: prints.into_inner().unwrap(),
+            taped,
         }
     }
 }
@@ -275,20 +289,21 @@ unsafe extern "C" fn grow_pool(count: *mut u32, wanted: i32) -> i32 {
 
 unsafe extern "C" fn take_tape(tapes: *mut c_void, bytes: u64) -> *mut u8 {
     // SAFETY: the worker below holds them.
-    let tapes = unsafe { &mut *tapes.cast::<Vec<Vec<u64>>>() };
+    let tapes = unsafe { &mut *tapes.cast::<Tapes>() };
     let mut tape = vec![0xaaaa_aaaa_aaaa_aaaa_u64; bytes as usize / 8 + 16];
     let start: *mut u8 = tape.as_mut_ptr().cast();
-    tapes.push(tape);
+    tapes.held.push((tape, bytes));
+    tapes.most = tapes.most.max(tapes.held.iter().map(|&(_, bytes)| bytes).sum());
     start.wrapping_add(start.align_offset(64))
 }
 
 unsafe extern "C" fn release_tapes(tapes: *mut c_void, first: *mut u8) {
     // SAFETY: likewise.
-    let tapes = unsafe { &mut *tapes.cast::<Vec<Vec<u64>>>() };
-    let is_first = |tape: &Vec<u64>| {
+    let tapes = unsafe { &mut *tapes.cast::<Tapes>() };
+    let is_first = |(tape, _): &(Vec<u64>, u64)| {
         let range = tape.as_ptr_range();
         (range.start.addr()..range.end.addr()).contains(&first.addr())
     };
-    let number = tapes.iter().position(is_first).expect("it was taken");
-    tapes.truncate(number);
+    let number = tapes.held.iter().position(is_first).expect("it was taken");
+    tapes.held.truncate(number);
 }
