@@ -49,7 +49,7 @@ pub struct RunPlan {
     /// In debug mode: what is right about the derivative only if iterations do not meet, which its runs show.
     pub meetings: Option<MeetingCheck>,
     /// It is the plan for launches of which this holds. The others are recorded.
-    pub condition: Option<LaunchOrder>,
+    pub condition: Option<Box<LaunchOrder>>,
 }
 
 /// What one run keeps.

@@ -287,7 +287,7 @@ impl Session {
             Err(refusals) => return Ok(Err(refusals)),
         };
         let (sinks, constants) = (derivative.sinks.clone(), derivative.constants.clone());
-        let condition = derivative.order.clone().filter(|_| derivative.is_conditional);
+        let condition = derivative.order.clone().filter(|_| derivative.is_conditional).map(Box::new);
         let watched =
             if kernel.options.debug { possible_meetings(kernel, storage).ok().flatten() } else { None };
         let meetings = watched.map(MeetingCheck::new);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use octants::ir::text::parse;
 use octants::ir::{Const, Scalar};
 use octants::{
-    Arguments, ExternalStream, HostQueue, Invocation, Mode, NdArray, Session, SessionOptions, Storage,
+    Arguments, ExternalStream, HostQueue, Invocation, Left, Mode, NdArray, Session, SessionOptions, Storage,
     Stream, StreamPriority,
 };
 use octants_hal::Capabilities;
@@ -118,7 +118,7 @@ fn a_launch_that_nothing_can_follow_is_waited_for() {
 fn memory_of_a_sizing_kernel_that_failed_is_kept_until_its_stream_is_past_it() {
     let (device, session) = start();
     let storage = [Storage::Companion(None), Storage::Constant];
-    let plan = session.record(&parse(OVERWRITES).unwrap(), &storage, &NEVER).unwrap();
+    let plan = session.record(&parse(OVERWRITES).unwrap(), &storage, Left::Parts, &NEVER).unwrap();
     let plan = plan.unwrap_or_else(|refusals| panic!("{refusals:?}"));
     let (recorder, _gradient) = plan.recorder.expect("it overwrites what its derivative needs");
     let stream = Stream::new(&session, StreamPriority::Normal).unwrap();

@@ -218,6 +218,7 @@ pub fn differentiate_recorded(
         return Err(refusals);
     }
     // What is kept was read on the same condition.
+    let order = order.map(|order| *order);
     let made = tried(Some(&unkept), Left::Races).ok().map(|made| Derivative { order, ..made });
     made.filter(Derivative::may_hold).ok_or(refusals)
 }
@@ -228,7 +229,7 @@ struct NotMade {
     /// The ops of which the results would have to be recorded; none if that would not do.
     unkept: Vec<Op>,
     /// On what condition that would do.
-    order: Option<LaunchOrder>,
+    order: Option<Box<LaunchOrder>>,
 }
 
 impl Derivative {
@@ -273,7 +274,11 @@ impl<'s> Primal<'s> {
     ) -> Result<Derivative, NotMade> {
         let mut refusals = Vec::new();
         let (made, unkept) = self.derivative(mode, recorded, (left, in_tape), &mut refusals);
-        if refusals.is_empty() { Ok(made) } else { Err(NotMade { refusals, unkept, order: made.order }) }
+        if refusals.is_empty() {
+            Ok(made)
+        } else {
+            Err(NotMade { refusals, unkept, order: made.order.map(Box::new) })
+        }
     }
 
     /// The derivative, if nothing is refused, with the results of some ops recorded; and the ops of which that would be needed.

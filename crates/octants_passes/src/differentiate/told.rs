@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use octants_ir::{Const, Kernel, OpKind, Value, ValueDef};
+use octants_ir::{Const, Kernel, OpKind, Scalar, Value, ValueDef};
 
 use crate::simplify::fold;
 
@@ -78,7 +78,7 @@ impl<'t> Numbers<'t> {
 pub(super) fn told_as(kernel: &Kernel, value: Value) -> Option<Told> {
     match kernel.values[value].def {
         ValueDef::Param(region, number) if region == kernel.body => {
-            let is_integer = kernel.ty(value).scalar().is_some_and(|scalar| scalar.is_integral());
+            let is_integer = kernel.ty(value).scalar().is_some_and(Scalar::is_integral);
             is_integer.then_some(Told::Param(number as usize))
         }
         ValueDef::Param(..) => None,

@@ -157,7 +157,7 @@ impl Sinks {
 /// What a derivative asks of a run.
 pub(super) enum Asked {
     /// Nothing; the derivative, and for which launches.
-    Nothing { backward: Arc<Specialisation>, condition: Option<LaunchOrder> },
+    Nothing { backward: Arc<Specialisation>, condition: Option<Box<LaunchOrder>> },
     /// That it runs this code.
     Record(Box<Specialisation>),
 }

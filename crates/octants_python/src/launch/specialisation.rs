@@ -43,7 +43,7 @@ pub struct Specialisation {
     /// Of code that runs in a tape: the derivative of the same run, made of the same constants. None if nothing has derivatives.
     pub backward: Option<Arc<Specialisation>>,
     /// Likewise: the code is only for launches of which this holds.
-    pub condition: Option<LaunchOrder>,
+    pub condition: Option<Box<LaunchOrder>>,
     /// Parameters that are calculated from inputs, and where they go.
     formulas: Vec<FormulaInput>,
     /// Numbers behind the arguments that the code was made for: the input, and the path as the user writes it.
