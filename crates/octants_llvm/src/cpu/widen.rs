@@ -363,6 +363,10 @@ impl<'k> BodySummary<'k> {
             + SCALAR_CALL * library * calls_of_all
             + scattered * lanes / 2
             + tape;
+        // Lanes that wait for little more than a scalar are not worth the compile time of a copy, either: a sixth of that of `compile_julia`.
+        if tape == 0 && 2 * all < 3 * one {
+            return 0;
+        }
         (all / one.max(1) + 1).clamp(2, (lanes / 2).max(2)) as u32
     }
 
