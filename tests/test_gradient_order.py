@@ -302,3 +302,22 @@ def test_extremes_in_a_vector_that_iterations_share(arch, kernel):
     steps = 1e-6 * np.eye(7)
     expected = [(value(start + step) - value(start - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-5, atol=1e-7)
+
+
+@oc.kernel
+def divided_in_two_types(x: GRID, base: oc.i32, d: oc.i32, n: oc.i32):
+    oc.loop_config(serialize=True)
+    for k in range(n):
+        wide = (oc.cast(k + base, oc.i64) * 4) // 3
+        narrow = ((k + base) * 4) // 3
+        zero = oc.cast(oc.min(wide - 715827882, oc.cast(0, oc.i64)), oc.i32)
+        x[zero, narrow + d] = oc.sin(x[0, k + 2]) * 1.25
+
+
+def test_a_sum_that_wraps_has_another_quotient_than_in_a_wider_type(arch):
+    x = oc.ndarray(oc.f64, (1, 48), needs_grad=True)
+    x.fill(0.5)
+    # Elements 2 and more are both read and written.
+    with pytest.raises(oc.OctantsCompilationError, match="OC1101"):
+        divided_in_two_types(x, 1 << 29, 715827884, 12)
+        divided_in_two_types.grad(x, 1 << 29, 715827884, 12)

@@ -206,10 +206,11 @@ impl Elimination {
             let opposite: Vec<_> =
                 terms.iter().map(|&(variable, coefficient)| (variable, -coefficient)).collect();
             let Some(&other) = tightest.get(&opposite) else { continue };
-            if constant + other < 0 {
+            let Some(width) = constant.checked_add(other) else { continue };
+            if width < 0 {
                 return Tightened::Empty;
             }
-            if constant + other == 0 && *terms < opposite {
+            if width == 0 && *terms < opposite {
                 self.system.zero.push(Linear { constant, terms: terms.clone() });
             }
         }

@@ -129,7 +129,9 @@ impl LaunchOrder {
         let order = Order::new(&self.kernel, Numbers::of_launch(tell));
         self.questions.iter().find_map(|&Question { read, write, wanted }| {
             let fails = match wanted {
-                Wanted::NotOverwritten => order.may_overwrite(read, write),
+                Wanted::NotOverwritten => {
+                    order.may_overwrite(read, write) && !order.are_parts_apart(read, write)
+                }
                 Wanted::PartsApart => !order.are_parts_apart(read, write),
                 Wanted::NoRace => order.may_race(read, write),
                 Wanted::NoCertainRace => order.must_race(read, write),

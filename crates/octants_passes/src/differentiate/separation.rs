@@ -417,12 +417,15 @@ impl Separation<'_, '_> {
         if by == 1 {
             return Some(if remains { Linear::default() } else { of.clone() });
         }
-        let key = (of.clone(), by);
-        if let Some([quotient, remainder]) = self.divisions.get(&key) {
-            return Some(if remains { remainder } else { quotient }.clone());
-        }
         // Powers of two divide what the type holds.
         let wraps = !self.fits(of, ty);
+        let key = (of.clone(), by);
+        // Where the sum wraps, what is known of it in a wider type is of another number.
+        if (!wraps || remains && by.count_ones() == 1)
+            && let Some([quotient, remainder]) = self.divisions.get(&key)
+        {
+            return Some(if remains { remainder } else { quotient }.clone());
+        }
         if wraps && !(remains && by.count_ones() == 1) {
             return None;
         }
