@@ -163,7 +163,7 @@ def test_a_state_that_is_not_all_that_goes_on_is_refused(arch):
             distance(x, loss)
 
     for steps in (2, 3, 7):
-        with pytest.raises(oc.OctantsRuntimeError, match="another state than before(.|\n)*not in `state`"):
+        with pytest.raises(oc.OctantsRuntimeError, match="reads `v` in a step(.|\n)*not in `state`"):
             run(lambda number: turn(x, v), [x], steps)
         with pytest.raises(oc.OctantsRuntimeError, match="random numbers"):
             run(lambda number: shake(x), [x], steps)

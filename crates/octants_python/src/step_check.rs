@@ -81,22 +81,20 @@ impl StepCheck {
         let Some(Reads { log, since, own }) = &self.reads else { return Ok(()) };
         let (block, compiled) = (launch.bytes(), &code.compiled);
         let derivative = code.backward.as_ref().and_then(|backward| backward.derivative.as_ref());
-        let needed = derivative.map_or_else(Vec::new, octants::Gradient::read_again);
-        let (reads, writes) =
-            (compiled.reads(code.footprint(), block), compiled.writes(code.footprint(), block));
-        // `a[0] = a[0] + b`: a sum, as long as nobody needs what it was.
-        let is_sum =
-            |param: usize| !needed.contains(&param) && writes.iter().any(|&(written, _)| written == param);
-        for (param, region) in &reads {
-            let Some(writer) = log.get().writer_in(*since, region) else { continue };
-            if own.get().writer_in(0, region).is_some() || is_sum(*param) {
+        for (touched, region) in compiled.touched_in_order(code.footprint(), block) {
+            if touched.assigned && !touched.read {
+                own.get().note_regions(name, std::iter::once(region));
                 continue;
             }
+            if !touched.read || own.get().writer_in(0, &region).is_some() {
+                continue;
+            }
+            let Some(writer) = log.get().writer_in(*since, &region) else { continue };
             if derivative.is_none() {
                 // What it writes is not of the step, either: whoever reads that is refused.
                 return Ok(());
             }
-            let array = compiled.param_name(*param);
+            let array = compiled.param_name(touched.param);
             let text = format!(
                 "`{name}` reads `{array}` in a step of a checkpoint, which another step or the host has written, {writer}, and which is not in `state`: \
                  the step comes to another state when it runs again"
@@ -105,10 +103,6 @@ impl StepCheck {
             let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
             return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
         }
-        let is_read = |param: usize| reads.iter().any(|&(read, _)| read == param);
-        let assigned = compiled.assigns(code.footprint(), block).into_iter();
-        let assigned = assigned.filter(|&(param, _)| !(is_read(param) && is_sum(param)));
-        own.get().note_regions(name, assigned.map(|(_, region)| region));
         Ok(())
     }
 }

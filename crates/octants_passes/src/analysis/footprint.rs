@@ -3,7 +3,7 @@
 //! `x[t + 1, i]` for `i` from 0 to `n` touches the box `t + 1 ..= t + 1, 0 ..= n - 1`. What depends on memory may be any index.
 
 use octants_ir::ops::{ArithOp, ConvertOp, Domain, ParallelFor};
-use octants_ir::rewrite::{Parents, walk};
+use octants_ir::rewrite::{Parents, uses, walk};
 use octants_ir::{Const, Kernel, Layout, Op, OpKind, Region, Scalar, SideTable, Value, ValueDef};
 
 use super::array_uses;
@@ -148,13 +148,13 @@ impl Footprint {
         promote_locals(&mut kernel);
         simplify(&mut kernel);
         let search = Search { kernel: &kernel, parents: Parents::new(&kernel) };
-        let used_values = used_values(&kernel);
+        let accumulating = Accumulating::of(&kernel);
         let mut touched: Vec<Touched> = Vec::new();
         for used in array_uses(&kernel, kernel.body) {
             let Some(param) = kernel.as_param(used.base) else { continue };
             let rank = kernel.ty(used.base).place().map_or(0, |(_, rank)| rank);
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
-            let accumulates = accumulates(&kernel, used.op, &used_values);
+            let accumulates = accumulating.ops[used.op];
             let (read, assigned) = (used.reads && !accumulates, used.writes && !accumulates);
             let one = Touched { param, written: used.writes, read, assigned, indices };
             if !touched.contains(&one) {
@@ -165,22 +165,57 @@ impl Footprint {
     }
 }
 
-/// Which values are operands of something.
-fn used_values(kernel: &Kernel) -> SideTable<Value, bool> {
-    let mut used = SideTable::new(false);
-    walk(kernel, kernel.body, &mut |op| {
-        kernel.ops[op].operands.iter().for_each(|&operand| used.set(operand, true));
-    });
-    used
+/// The ops that add to memory, or do the like, and of which nobody asks what was there: updates whose result is not used, and the load and the store of
+/// `a[i] = a[i] + b`, if what is loaded goes nowhere else.
+struct Accumulating {
+    ops: SideTable<Op, bool>,
 }
 
-/// Whether an op adds to memory, or does the like, and nobody asks what was there.
-fn accumulates(kernel: &Kernel, op: Op, used: &SideTable<Value, bool>) -> bool {
-    match kernel.ops[op].kind {
-        OpKind::Atomic(_) => !kernel.ops[op].results.iter().any(|&result| used[result]),
-        OpKind::ParallelFor(_) => true,
-        _ => false,
+impl Accumulating {
+    fn of(kernel: &Kernel) -> Self {
+        let uses = uses(kernel);
+        let mut ops = SideTable::new(false);
+        walk(kernel, kernel.body, &mut |op| match kernel.ops[op].kind {
+            OpKind::Atomic(_) => {
+                ops.set(op, kernel.ops[op].results.iter().all(|&result| uses[result].is_empty()));
+            }
+            OpKind::ParallelFor(_) => ops.set(op, true),
+            OpKind::Load => {
+                let mut stores = Vec::new();
+                if is_running_sum(kernel, kernel.ops[op].results[0], op, &uses, &mut stores) {
+                    stores.iter().chain([&op]).for_each(|&one| ops.set(one, true));
+                }
+            }
+            _ => {}
+        });
+        Self { ops }
     }
+}
+
+/// Whether what was loaded goes nowhere but, by sums, back to where it was.
+fn is_running_sum(
+    kernel: &Kernel,
+    value: Value,
+    load: Op,
+    uses: &SideTable<Value, Vec<(Op, u32)>>,
+    stores: &mut Vec<Op>,
+) -> bool {
+    uses[value].iter().all(|&(op, position)| match kernel.ops[op].kind {
+        OpKind::Store => {
+            let same = kernel.cell_access(op).zip(kernel.cell_access(load)).is_some_and(|(to, from)| {
+                to.values == [value]
+                    && to.place.base() == from.place.base()
+                    && to.place.path() == from.place.path()
+            });
+            stores.push(op);
+            same
+        }
+        OpKind::Arith(ArithOp::Add) => is_running_sum(kernel, kernel.ops[op].results[0], load, uses, stores),
+        OpKind::Arith(ArithOp::Sub) if position == 0 => {
+            is_running_sum(kernel, kernel.ops[op].results[0], load, uses, stores)
+        }
+        _ => false,
+    }) && !stores.is_empty()
 }
 
 struct Search<'k> {

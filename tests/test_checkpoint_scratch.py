@@ -1,0 +1,154 @@
+"""Arrays that steps of a checkpoint use and that are not in its state: scratch that each step writes before it reads it, and sums that nobody asks for."""
+
+import numpy as np
+import pytest
+from test_checkpoint_programs import STEPS, add_up, check, move, multiply, single, vector
+
+import octants as oc
+
+VEC = oc.types.ndarray(dtype=oc.f64, ndim=1)
+COUNT = oc.types.ndarray(dtype=oc.i32, ndim=1)
+
+
+@oc.kernel
+def squared(sums: VEC, x: VEC, y: VEC):
+    sums[0] = 0.5 * sums[0] * sums[0] + x[0]
+
+
+@oc.kernel
+def shown(sums: VEC, x: VEC, y: VEC):
+    sums[0] = sums[0] + x[0]
+    y[0] = sums[0] * 2.0
+
+
+@oc.kernel
+def branched(sums: VEC, x: VEC, y: VEC):
+    if sums[0] > 1.5:
+        sums[0] = sums[0] + x[0] * 0.1
+    else:
+        sums[0] = sums[0] + x[0]
+
+
+@oc.kernel
+def counted(count: COUNT, x: VEC, loss: VEC):
+    n = count[0]
+    count[0] = n + 1
+    loss[0] += x[0] * x[0] * n
+
+
+@oc.kernel
+def summed(sums: VEC, x: VEC, y: VEC):
+    sums[0] = sums[0] + x[0] * x[0]
+
+
+def rollout(factor, x, by, start, more):
+    x.copy_from(start)
+
+    def step(n):
+        multiply(x, factor, by)
+        move(x, by)
+        more()
+
+    oc.ad.checkpoint(step, STEPS, [x])
+
+
+def arrays():
+    return vector((0.3, 0.7)), vector(), vector(), vector((1.0, 2.0))
+
+
+@pytest.mark.parametrize("kernel", [squared, shown, branched])
+def test_what_is_no_sum_is_not_taken_for_one(arch, kernel):
+    (factor, x, by, start), loss, sums, y = arrays(), single(), vector(), vector()
+
+    def more():
+        kernel(sums, x, y)
+        add_up(y, loss)
+
+    with pytest.raises(RuntimeError, match="reads `sums` in a step"), oc.ad.Tape(loss):
+        rollout(factor, x, by, start, more)
+        add_up(sums, loss)
+
+
+def test_a_counter_that_a_kernel_reads_is_not_taken_for_a_sum(arch):
+    (factor, x, by, start), loss, count = arrays(), single(), oc.ndarray(oc.i32, 1)
+    with pytest.raises(RuntimeError, match="reads `count` in a step"), oc.ad.Tape(loss):
+        rollout(factor, x, by, start, lambda: counted(count, x, loss))
+
+
+def test_a_sum_that_nobody_asks_for_while_steps_run_is_one(arch):
+    (factor, x, by, start), loss, sums, y = arrays(), single(), vector(), vector()
+
+    def program():
+        sums.fill(0)
+        rollout(factor, x, by, start, lambda: summed(sums, x, y))
+        add_up(sums, loss)
+
+    check(program, factor, loss)
+
+
+@oc.kernel
+def cleared_and_added(x: VEC, factor: VEC, force: VEC):
+    for i in force:
+        force[i] = 0.0
+    for i in x:
+        force[i] += oc.sin(x[i])
+    for i in x:
+        x[i] = x[i] + 0.1 * factor[i] * oc.cos(force[i])
+
+
+@oc.kernel
+def in_one_loop(x: VEC, factor: VEC, force: VEC):
+    for i in x:
+        force[i] = oc.sin(x[i])
+        x[i] = x[i] + 0.1 * factor[i] * oc.cos(force[i])
+
+
+@oc.kernel
+def of_a_neighbour(x: VEC, factor: VEC, force: VEC):
+    for i in x:
+        force[i] = oc.sin(x[i]) * factor[i]
+    for i in x:
+        x[i] = x[i] + 0.1 * force[(i + 1) % 2]
+
+
+@pytest.mark.parametrize("kernel", [cleared_and_added, in_one_loop, of_a_neighbour])
+def test_scratch_that_a_kernel_writes_before_it_reads_it(arch, kernel):
+    (factor, x, _, start), loss, force = arrays(), single(), vector()
+
+    def program():
+        x.copy_from(start)
+        oc.ad.checkpoint(lambda n: kernel(x, factor, force), STEPS, [x])
+        add_up(x, loss)
+
+    check(program, factor, loss)
+
+
+@oc.kernel
+def of_the_one_before(x: VEC, factor: VEC, force: VEC):
+    x[0] = x[0] + 0.1 * factor[0] * oc.cos(force[0])
+    force[0] = oc.sin(x[0])
+
+
+def test_scratch_that_a_kernel_reads_before_it_writes_it_is_refused(arch):
+    (factor, x, _, start), loss, force = arrays(), single(), vector()
+    x.copy_from(start)
+    with pytest.raises(RuntimeError, match="reads `force` in a step"), oc.ad.Tape(loss):
+        oc.ad.checkpoint(lambda n: of_the_one_before(x, factor, force), STEPS, [x])
+        add_up(x, loss)
+
+
+def test_what_the_host_sees_in_a_step_is_not_computed_with_behind_the_checkpoint(arch):
+    (factor, x, by, start), loss, seen, y = arrays(), single(), [], vector()
+    with pytest.raises(RuntimeError, match=r"__setitem__.* after the host has read"), oc.ad.Tape(loss):
+        rollout(factor, x, by, start, lambda: seen.append(x[0]))
+        y[0] = 3.0 * seen[-1]
+        add_up(y, loss)
+
+
+def test_a_look_at_the_loss_forbids_nothing(arch):
+    (factor, _, by, _), loss = arrays(), single()
+    with oc.ad.Tape(loss):
+        add_up(factor, loss)
+        assert loss[0] > 0
+        by.fill(2.0)
+    np.testing.assert_allclose(factor.grad.to_numpy(), [0.6, 1.4])
