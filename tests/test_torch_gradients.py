@@ -487,3 +487,39 @@ def test_writes_through_views_with_any_strides_are_seen(on, read):
             squares(x, loss)
             overwrite(written)
         torch.testing.assert_close(x.grad, 2 * before)
+
+
+@oc.kernel
+def sine(x: A, y: A):
+    for i in x:
+        y[i] = oc.sin(x[i])
+
+
+@oc.kernel
+def squares_into(x: A, y: A):
+    for i in x:
+        y[0] += x[i] * x[i]
+
+
+VIEWS = {
+    "flat": lambda x, y: sine(x.reshape(-1), y.view(-1)),
+    "computed": lambda x, y: sine(x * 2, y),
+    "output": lambda x, y: sine(x, y[:]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_and_results_of_torch_inside_of_a_function_are_refused(on, name):
+    x = tensor([0.3, 0.5], on)
+    y = oc.ad.torch_function(VIEWS[name], torch.zeros_like)(x)
+    with pytest.raises(RuntimeError, match="OC1104"):
+        y.sum().backward()
+
+
+def test_sums_in_another_order_are_no_other_results(on):
+    values = np.linspace(0.1, 1.0, 200_000)
+    for _ in range(20):
+        x = tensor(values, on)
+        y = oc.ad.torch_function(lambda x, y: squares_into(x, y), lambda x: torch.zeros_like(x[:1]))(x)
+        y.sum().backward()
+        np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * values)

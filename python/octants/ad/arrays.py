@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from copy import copy
+from types import FunctionType, ModuleType
 
 from .._fields.field import Field
 from .._fields.matrix import MatrixField
@@ -132,6 +133,9 @@ def arrays_in(objects, seen: set[int] | None = None) -> Iterator:
             yield from arrays_in(_members(one), seen)
 
 
+_NUMBERS = (bool, int, float, str, type(None))
+
+
 class MembersThen:
     """The numbers and vectors that objects among arguments held, which they hold again inside of ``with``: who goes back for a function sees what that saw."""
 
@@ -142,17 +146,21 @@ class MembersThen:
         self._outside: list[tuple] = []
 
     def _find(self, objects, seen: set[int]) -> None:
-        for one in objects:
+        stack = list(objects)
+        while stack:
+            one = stack.pop()
+            if isinstance(one, _NUMBERS) or id(one) in seen:
+                continue
             if isinstance(one, (list, tuple, dict)):
-                if id(one) not in seen:
-                    seen.add(id(one))
-                    self._find(one.values() if isinstance(one, dict) else one, seen)
+                seen.add(id(one))
+                held_by = one.values() if isinstance(one, dict) else one
+                stack.extend(value for value in held_by if not isinstance(value, _NUMBERS))
                 continue
             held = getattr(one, "__dict__", None)
+            # What a module holds is of the program, not of the object.
             if (
-                id(one) in seen
-                or not isinstance(held, dict)
-                or isinstance(one, (type, Field, Ndarray))
+                not isinstance(held, dict)
+                or isinstance(one, (type, ModuleType, FunctionType, Field, Ndarray))
                 or is_torch(one)
             ):
                 continue
@@ -160,7 +168,7 @@ class MembersThen:
             for name, value in list(held.items()):
                 if isinstance(value, (bool, int, float, str, Matrix)):
                     self._then.append((held, name, copy(value)))
-            self._find(list(held.values()), seen)
+            stack.extend(held.values())
 
     def __enter__(self) -> None:
         for held, name, value in self._then:

@@ -19,6 +19,9 @@ from .tape import Bystander, Tape, Whole, current_recorder, unrecorded, unwatch,
 #: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
 _SAME_STATE = 1e-3
 
+#: Likewise of one number of the host that sums have led to.
+_SAME_NUMBER = 1e-4
+
 
 def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
     """Calls ``step(0)`` … ``step(n - 1)``. In a ``Tape``, the way back keeps a few copies of the state and computes the rest again.
@@ -53,7 +56,7 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
             if not now.has_grad():
                 raise OctantsRuntimeError(f"the state of checkpoint has gradients: {now!r} needs needs_grad=True")
         rollout.begins = tape._log.entries if isinstance(tape, Tape) else 0
-        tape._record_whole(rollout, rollout.forward, (), {})
+        tape._record_whole(rollout, rollout.forward, (), {}, looks=True)
         if isinstance(tape, Tape):
             rollout.remember(tape)
 
@@ -224,7 +227,9 @@ class _Rollout:
         found = _texts_of_taken(check.taken, self.tensors)
         if number == len(self.taken):
             self.taken.append(self.known_taken.setdefault(found, found))
-        elif not _is_same_step(found, self.taken[number]):
+        elif not _is_same_step(found, self.taken[number]) and not (
+            self.has_sums() and _is_alike(found, self.taken[number])
+        ):
             raise refusal(
                 "OC1105",
                 f"step {number} of a checkpoint has called other kernels, or given them other numbers, than when it ran first: it runs again on the way back, and would be "
@@ -257,7 +262,11 @@ class _Rollout:
                 "array"
             )
         own = [id(array) for pair in self.state for array in pair]
-        arrays = {id(one): one for one in (*recorded.arrays, *companion_owners()) if isinstance(one, (Field, Ndarray))}
+        arrays = {
+            id(one): one
+            for one in (*recorded.arrays, *companion_owners())
+            if isinstance(one, (Field, Ndarray)) or is_torch(one)
+        }
         self.log = tape._log
         self.others = [one for number, one in arrays.items() if number not in own and tape._log.has_recorded(one)]
 
@@ -292,7 +301,7 @@ class _Rollout:
         finally:
             unwatch(self.steps)
             for one, copy in before:
-                one.copy_from(copy)
+                _set(one, copy)
 
     def restore(self, copies: list) -> None:
         """Sets the state."""
@@ -355,7 +364,7 @@ class _Rollout:
     def comes_to(self, found: list, end: int, here: list, before: list[tuple]) -> bool:
         """Whether the steps before step ``end``, run once more from the state that was kept first, come to the same one. Leaves the state as it is behind them."""
         for one, copy in before:
-            one.copy_from(copy)
+            _set(one, copy)
         begin, copies = next(
             kept for kept in reversed(self.kept) if kept[0] < end and (not kept[0] or kept[0] in self.sums)
         )
@@ -405,6 +414,33 @@ def _is_same_step(found: tuple, expected: tuple) -> bool:
     return True
 
 
+def _is_alike(found: tuple, expected: tuple) -> bool:
+    """Whether steps are the same but for real numbers that sums in another order may have led to."""
+    if [name for name, _ in found] != [name for name, _ in expected]:
+        return False
+    for (_, values), (_, others) in zip(found, expected, strict=True):
+        before = dict(others)
+        if not all(_is_close_number(before.get(path, text), text) for path, text in values):
+            return False
+    return True
+
+
+def _is_close_number(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        # Whole numbers are not sums in another order.
+        int(one)
+    except ValueError:
+        pass
+    else:
+        return False
+    try:
+        return math.isclose(float(one), float(other), rel_tol=_SAME_NUMBER)
+    except ValueError:
+        return False
+
+
 def _text_of(value, tensors: _Tensors) -> str:
     """A text that is another one for any other value."""
     if isinstance(value, (bool, int, float, str)):
@@ -428,7 +464,16 @@ def _sum(numbers) -> bytes:
     return blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
+def _set(array, copy) -> None:
+    if is_torch(array):
+        array.detach().copy_(copy)
+    else:
+        array.copy_from(copy)
+
+
 def _copy(array):
+    if is_torch(array):
+        return array.detach().clone()
     made = _like(array)
     made.copy_from(array)
     return made

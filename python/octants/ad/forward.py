@@ -91,7 +91,7 @@ class FwdMode:
     def _host_reads(self, array, method: str) -> None:
         """Notes that the host has seen what kernels wrote and has tangents."""
         has_dual = hasattr(array, "has_dual") and array.has_dual()
-        if self._host_read is None and has_dual and self._log.writer_since(array, 0) is not None:
+        if self._host_read is None and has_dual and self._log.has_recorded(array):
             self._host_read = getattr(array, "name", "") or repr(array), user_line()
 
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
@@ -116,7 +116,11 @@ class FwdMode:
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         self._clear_duals((*args, *(kwargs or {}).values()))
-        return kernel._launch(args, kwargs, True)
+        before = self._log.record(True)
+        try:
+            return kernel._launch(args, kwargs, True)
+        finally:
+            self._log.record(before)
 
     def _clear_duals(self, objects: tuple) -> None:
         """Duals of ndarrays that are seen for the first time."""

@@ -145,14 +145,20 @@ class Bystander:
 class Whole(Bystander):
     """Watches a function that a tape takes as a whole: notes which arrays its kernels are called with."""
 
-    def __init__(self, tape: Tape):
+    def __init__(self, tape: Tape, looks: bool):
         self.tape, self.forward = tape, tape._forward
+        #: Whether what the host sees there of results is no part of the function's own derivative.
+        self.looks = looks
         #: What sees the launches of a step of a checkpoint.
         self.step = tape._step
         self.arrays: dict[int, Any] = {}
         self.kernels: dict[int, Kernel] = {}
         #: A kernel that draws random numbers.
         self.random: str | None = None
+
+    def _host_reads(self, array, method: str) -> None:
+        if self.looks:
+            self.tape._host_reads(array, method)
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         arrays = list(arrays_in((*args, *(kwargs or {}).values())))
@@ -366,8 +372,13 @@ class Tape:
             set_numbers(array, numbers)
 
     def _host_reads(self, array, method: str) -> None:
-        """Notes that the host has seen what recorded calls wrote and has derivatives."""
-        if self._host_read is None and has_gradients(array) and self._log.has_recorded(array):
+        """Notes that the host has seen what recorded calls wrote and has derivatives. A look at the loss is for the user's eyes."""
+        if (
+            self._host_read is None
+            and array is not self.loss
+            and has_gradients(array)
+            and self._log.has_recorded(array)
+        ):
             self._host_read = _name_of(array), user_line()
 
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
@@ -401,14 +412,13 @@ class Tape:
         """How much memory the tape holds of what kernels overwrote."""
         return sum(call.record.bytes for call in self.calls if call.record is not None)
 
-    def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict):
-        """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls."""
+    def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict, *, looks: bool = False):
+        """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls. With ``looks`` the host's own looks at results count."""
         self._save(arrays_in((*args, *kwargs.values())) if self._saving else ())
-        whole = Whole(self)
+        whole = Whole(self, looks)
         unwatch(self)
         watch(whole)
         before, entries = self._log.record(True), self._log.entries
-        members = MembersThen((*args, *kwargs.values()))
         try:
             result = func(*args, **kwargs)
         finally:
@@ -421,7 +431,8 @@ class Tape:
             if self._log.writer_since(field, entries) is not None:
                 whole.arrays[id(field)] = field
         recorded = _Recorded(called, args, kwargs, self._log.entries)
-        recorded.members, recorded.kernels = members, whole.kernels
+        # Behind the call: what goes back for it finds what it has left, such as a count of steps.
+        recorded.members, recorded.kernels = MembersThen((*args, *kwargs.values())), whole.kernels
         recorded.arrays, recorded.random, recorded.line = list(whole.arrays.values()), whole.random, user_line()
         self._remember_tensors(recorded.arrays)
         self.calls.append(recorded)

@@ -11,7 +11,7 @@ import sys
 
 from .._octants import BoundKernel, Kernel, StepCheck, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
-from .arrays import is_torch
+from .arrays import arrays_in, is_torch
 from .tape import Tape, watchers
 
 #: How far results of a function that runs again may be from the first ones, in parts of their size, where sums come in another order each time. Chosen, not measured.
@@ -221,7 +221,11 @@ def _require_apart(args, results) -> None:
 
 def _overlap(one, other) -> bool:
     (begin, end), (first, last) = _range(one), _range(other)
-    return begin < last and first < end
+    if not (begin < last and first < end):
+        return False
+    log = WriteLog()
+    log.note(one, "")
+    return log.writer_since(other, 0) is not None
 
 
 def _range(tensor) -> tuple[int, int]:
@@ -264,10 +268,13 @@ def _seeded(result, adjoint):
 def _go_back(function, args: list, held, results, adjoints) -> list:
     """Runs a function again in a tape, and back."""
     outputs = [one.clone().requires_grad_(one.is_floating_point()) for one in held]
-    with Tape() as tape:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    known = (*args, *outputs)
+    # What torch computes of arguments requires gradients, too.
+    with torch.enable_grad(), _Again(known) as tape:
         function(*args, *outputs)
-    _require_same(function, args, held, results, outputs)
-    _require_known(tape, (*args, *outputs))
+    _require_same(function, args, held, results, outputs, _has_sums(tape))
     tape._clear_arrays()
     tape.clear_gradients = False
     for output, adjoint in zip(outputs, adjoints, strict=True):
@@ -285,7 +292,13 @@ def _seeded_in_place(output, adjoint) -> None:
             gradients.copy_(adjoint)
 
 
-def _require_same(function, args: list, held, results, outputs) -> None:
+def _has_sums(tape: Tape) -> bool:
+    kernels = [call.called for call in tape.calls if isinstance(call.called, Kernel)]
+    kernels += [kernel for call in tape.calls for kernel in call.kernels.values()]
+    return any("atomic" in (kernel.dump("ir") or "") for kernel in kernels)
+
+
+def _require_same(function, args: list, held, results, outputs, has_sums: bool) -> None:
     """Refuses a function that gives something else when it runs again."""
     import torch  # pyright: ignore[reportMissingImports]
 
@@ -302,7 +315,7 @@ def _require_same(function, args: list, held, results, outputs) -> None:
         for one, other in zip(results, outputs, strict=True)
     )
     # The same twice, and not what it was: something has changed. Another one each time, and close: sums in another order.
-    if same(again, outputs) or not is_close:
+    if (same(again, outputs) and not has_sums) or not is_close:
         raise refusal(
             "OC1105",
             "the function of a torch_function has come to other results when it ran again on the way back: it reads what the host or another kernel has changed "
@@ -311,13 +324,26 @@ def _require_same(function, args: list, held, results, outputs) -> None:
         )
 
 
-def _require_known(tape: Tape, known) -> None:
-    """Refuses gradients of tensors that are no arguments."""
-    places = {one.data_ptr() for one in known if is_torch(one)}
-    for call in tape.calls:
-        for array in call.record.arrays if call.record is not None else ():
-            if is_torch(array) and array.requires_grad and array.data_ptr() not in places:
-                raise _refused(
-                    "a kernel of a torch_function took a tensor that requires gradients and is no argument of the function",
-                    "pass the tensor as an argument, or its detach() as a constant",
-                )
+class _Again(Tape):
+    """A function that runs again. Gradients go to its arguments alone."""
+
+    def __init__(self, known):
+        super().__init__()
+        self._known = {id(one) for one in known}
+
+    def _call(self, kernel, args: tuple, kwargs: dict | None):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        self._require_known(arrays_in((*args, *(kwargs or {}).values())))
+        with torch.no_grad():
+            result = super()._call(kernel, args, kwargs)
+        record = self.calls[-1].record
+        self._require_known(record.arrays if record is not None else ())
+        return result
+
+    def _require_known(self, arrays) -> None:
+        if any(is_torch(one) and one.requires_grad and id(one) not in self._known for one in arrays):
+            raise _refused(
+                "a kernel of a torch_function took a tensor that requires gradients and is no argument of the function, but a view of one, or computed by torch, or none at all",
+                "pass the tensor as an argument, views and all, or its detach() as a constant",
+            )
