@@ -137,7 +137,7 @@ _NUMBERS = (bool, int, float, str, type(None))
 
 
 class MembersThen:
-    """The numbers and vectors that objects among arguments held, which they hold again inside of ``with``: who goes back for a function sees what that saw."""
+    """The numbers and vectors that objects among arguments held, which they hold again inside of ``with``: who goes back for a function finds what that has left."""
 
     def __init__(self, objects):
         self._then: list[tuple] = []

@@ -13,7 +13,7 @@ from .._ndarrays import _made
 from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
 from .arrays import companion_owners, is_torch, numbers_of, unwrapped
-from .tape import Bystander, Tape, Whole, current_recorder, unrecorded, unwatch, watch, watchers
+from .tape import Bystander, Tape, Whole, add_in_any_order, current_recorder, unrecorded, unwatch, watch, watchers
 
 #: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
 #: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
@@ -359,7 +359,7 @@ class _Rollout:
 
     def has_sums(self) -> bool:
         """Whether kernels of the steps add up in an order that is left to chance."""
-        return any("atomic" in (kernel.dump("ir") or "") for kernel in self.kernels.values())
+        return add_in_any_order(self.kernels.values())
 
     def comes_to(self, found: list, end: int, here: list, before: list[tuple]) -> bool:
         """Whether the steps before step ``end``, run once more from the state that was kept first, come to the same one. Leaves the state as it is behind them."""

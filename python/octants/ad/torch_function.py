@@ -12,7 +12,7 @@ import sys
 from .._octants import BoundKernel, Kernel, StepCheck, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
 from .arrays import arrays_in, is_torch
-from .tape import Tape, watchers
+from .tape import Tape, add_in_any_order, watchers
 
 #: How far results of a function that runs again may be from the first ones, in parts of their size, where sums come in another order each time. Chosen, not measured.
 _SAME_RESULT = 1e-3
@@ -274,7 +274,7 @@ def _go_back(function, args: list, held, results, adjoints) -> list:
     # What torch computes of arguments requires gradients, too.
     with torch.enable_grad(), _Again(known) as tape:
         function(*args, *outputs)
-    _require_same(function, args, held, results, outputs, _has_sums(tape))
+    _require_same(function, args, held, results, outputs, tape)
     tape._clear_arrays()
     tape.clear_gradients = False
     for output, adjoint in zip(outputs, adjoints, strict=True):
@@ -292,13 +292,7 @@ def _seeded_in_place(output, adjoint) -> None:
             gradients.copy_(adjoint)
 
 
-def _has_sums(tape: Tape) -> bool:
-    kernels = [call.called for call in tape.calls if isinstance(call.called, Kernel)]
-    kernels += [kernel for call in tape.calls for kernel in call.kernels.values()]
-    return any("atomic" in (kernel.dump("ir") or "") for kernel in kernels)
-
-
-def _require_same(function, args: list, held, results, outputs, has_sums: bool) -> None:
+def _require_same(function, args: list, held, results, outputs, tape: Tape) -> None:
     """Refuses a function that gives something else when it runs again."""
     import torch  # pyright: ignore[reportMissingImports]
 
@@ -314,8 +308,10 @@ def _require_same(function, args: list, held, results, outputs, has_sums: bool) 
         torch.allclose(one.detach().double(), other.detach().double(), rtol=_SAME_RESULT, atol=1e-6, equal_nan=True)
         for one, other in zip(results, outputs, strict=True)
     )
-    # The same twice, and not what it was: something has changed. Another one each time, and close: sums in another order.
-    if (same(again, outputs) and not has_sums) or not is_close:
+    kernels = [call.called for call in tape.calls if isinstance(call.called, Kernel)]
+    kernels += [kernel for call in tape.calls for kernel in call.kernels.values()]
+    # The same twice, and not what it was: something has changed. Another one each time, or one that has sums, and close: sums in another order.
+    if (same(again, outputs) and not add_in_any_order(kernels)) or not is_close:
         raise refusal(
             "OC1105",
             "the function of a torch_function has come to other results when it ran again on the way back: it reads what the host or another kernel has changed "

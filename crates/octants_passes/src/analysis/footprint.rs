@@ -148,13 +148,13 @@ impl Footprint {
         promote_locals(&mut kernel);
         simplify(&mut kernel);
         let search = Search { kernel: &kernel, parents: Parents::new(&kernel) };
-        let accumulating = Accumulating::of(&kernel);
+        let accumulating = accumulating(&kernel);
         let mut touched: Vec<Touched> = Vec::new();
         for used in array_uses(&kernel, kernel.body) {
             let Some(param) = kernel.as_param(used.base) else { continue };
             let rank = kernel.ty(used.base).place().map_or(0, |(_, rank)| rank);
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
-            let accumulates = accumulating.ops[used.op];
+            let accumulates = accumulating[used.op];
             let (read, assigned) = (used.reads && !accumulates, used.writes && !accumulates);
             let one = Touched { param, written: used.writes, read, assigned, indices };
             if !touched.contains(&one) {
@@ -167,29 +167,23 @@ impl Footprint {
 
 /// The ops that add to memory, or do the like, and of which nobody asks what was there: updates whose result is not used, and the load and the store of
 /// `a[i] = a[i] + b`, if what is loaded goes nowhere else.
-struct Accumulating {
-    ops: SideTable<Op, bool>,
-}
-
-impl Accumulating {
-    fn of(kernel: &Kernel) -> Self {
-        let uses = uses(kernel);
-        let mut ops = SideTable::new(false);
-        walk(kernel, kernel.body, &mut |op| match kernel.ops[op].kind {
-            OpKind::Atomic(_) => {
-                ops.set(op, kernel.ops[op].results.iter().all(|&result| uses[result].is_empty()));
+fn accumulating(kernel: &Kernel) -> SideTable<Op, bool> {
+    let uses = uses(kernel);
+    let mut ops = SideTable::new(false);
+    walk(kernel, kernel.body, &mut |op| match kernel.ops[op].kind {
+        OpKind::Atomic(_) => {
+            ops.set(op, kernel.ops[op].results.iter().all(|&result| uses[result].is_empty()));
+        }
+        OpKind::ParallelFor(_) => ops.set(op, true),
+        OpKind::Load => {
+            let mut stores = Vec::new();
+            if is_running_sum(kernel, kernel.ops[op].results[0], op, &uses, &mut stores) {
+                stores.iter().chain([&op]).for_each(|&one| ops.set(one, true));
             }
-            OpKind::ParallelFor(_) => ops.set(op, true),
-            OpKind::Load => {
-                let mut stores = Vec::new();
-                if is_running_sum(kernel, kernel.ops[op].results[0], op, &uses, &mut stores) {
-                    stores.iter().chain([&op]).for_each(|&one| ops.set(one, true));
-                }
-            }
-            _ => {}
-        });
-        Self { ops }
-    }
+        }
+        _ => {}
+    });
+    ops
 }
 
 /// Whether what was loaded goes nowhere but, by sums, back to where it was.
