@@ -18,7 +18,7 @@
 //!
 //! **No kernel ends without having waited**: whoever waits for it takes all launches before it for ended.
 
-use octants_llvm::gpu_abi::GpuFrame;
+use octants_abi::gpu::GpuFrame;
 
 use crate::ptx_target::PtxTarget;
 

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use octants_abi::cpu::{Fault, Frame, ReleaseTapes, TakeTape, Worker};
 use octants_hal::host::{self, Filler, HostMemory, LINE};
 use octants_hal::{
     Address, Cancel, DeviceBound, DeviceError, DeviceRangeDomain, Domain, FaultRecord, Launch, LaunchContext,
     PrintQueue, RangeDomain,
 };
-use octants_llvm::abi::{Fault, Frame, ReleaseTapes, TakeTape, Worker};
 use smallvec::SmallVec;
 
 use crate::copies::{IdleCopies, LoopCopies};
@@ -26,8 +26,8 @@ pub(crate) type Task = unsafe extern "C" fn(*const u8, *const Frame, *const Work
 
 // Generated code reads a request to stop by its offsets.
 const _: () = {
-    assert!(offset_of!(octants_llvm::abi::Cancel, raised) == Cancel::RAISED_OFFSET);
-    assert!(offset_of!(octants_llvm::abi::Cancel, confirm) == Cancel::CONFIRM_OFFSET);
+    assert!(offset_of!(octants_abi::cpu::Cancel, raised) == Cancel::RAISED_OFFSET);
+    assert!(offset_of!(octants_abi::cpu::Cancel, confirm) == Cancel::CONFIRM_OFFSET);
 };
 
 // The runtime allocates and reads the record that generated code writes: they are the same.

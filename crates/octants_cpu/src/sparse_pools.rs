@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use octants_abi::pool::{GROWTH_DIVISOR, GROWTH_STEP_BYTES, state};
 use octants_hal::host::Budget;
-use octants_ir::sparse::{GROWTH_DIVISOR, GROWTH_STEP_BYTES, state};
 
 /// One pool of the process grows at a time.
 static GROWTH: Mutex<()> = Mutex::new(());
@@ -44,7 +44,7 @@ pub(crate) unsafe extern "C" fn grow(count: *mut u32, wanted: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octants_ir::sparse::STATE_WORDS;
+    use octants_abi::pool::STATE_WORDS;
 
     fn pool(capacity: u32, limit: u32, slot_bytes: u64) -> Vec<u32> {
         let mut words = vec![0; STATE_WORDS as usize];

@@ -29,10 +29,8 @@ mod shape;
 mod task;
 mod value;
 
-pub use cpu::abi;
 pub use cpu::{CpuOptions, VectorFunction, VectorLibrary};
 pub use gpu::GpuOptions;
-pub use gpu::abi as gpu_abi;
 
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;

@@ -4,9 +4,9 @@
 
 use octants_ir::Scalar;
 
-use crate::abi::Fault;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Typed, Val};
+use octants_abi::cpu::Fault;
 
 /// How the writes of a fault record are ordered for whoever reads it.
 pub(crate) struct FaultOrdering {

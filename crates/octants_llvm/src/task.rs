@@ -5,7 +5,6 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
-use crate::abi::task_symbol;
 use crate::emitter::{Emitter, KernelFacts};
 use crate::shape::Dealt;
 use crate::{EmitOptions, TaskText};
@@ -79,4 +78,11 @@ fn launch_ops(kernel: &Kernel, task: Op, with_bounds: bool) -> Vec<Op> {
     }
     ops.reverse();
     ops
+}
+
+/// The name of a task's function: ASCII letters, digits and underscores, whatever the kernel's name is.
+fn task_symbol(kernel: &str, task: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let kernel: String = kernel.chars().map(plain).collect();
+    format!("{kernel}_t{task}")
 }

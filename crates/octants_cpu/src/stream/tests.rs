@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use octants_abi::cpu::{Frame, Worker};
 use octants_hal::{
     Address, Cancel, Capabilities, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain, Event,
     FaultRecord, Function, Launch, LaunchContext, LaunchMemory, RangeDomain, Stream, StreamPriority,
 };
-use octants_llvm::abi::{Frame, Worker};
 
 use crate::CpuDevice;
 use crate::core::{Task, TaskFunction};

@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
+use octants_abi::gpu::GpuFrame;
 use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch};
-use octants_llvm::gpu_abi::GpuFrame;
 
 use super::open::attribute;
 use super::{CudaDevice, handle};

@@ -13,11 +13,11 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use octants_abi::gpu::GpuFrame;
 use octants_hal::{
     Address, Capabilities, Device, DeviceError, Domain, Event, ForkCosts, Function, FunctionUsage, Image,
     Launch, LaunchContext, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
-use octants_llvm::gpu_abi::GpuFrame;
 
 use crate::driver::table::{Handle, Status};
 use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};

@@ -6,7 +6,7 @@ use super::AtomicOp;
 use crate::ids::LayoutId;
 
 /// How many arguments of an assertion that failed are kept; what is behind them is not told.
-pub const ASSERT_ARGUMENTS: usize = 8;
+pub const ASSERT_ARGUMENTS: usize = octants_abi::cpu::Fault::ARGUMENTS;
 
 /// What an assertion is about: it decides how a failure is told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]

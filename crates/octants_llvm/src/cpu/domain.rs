@@ -8,7 +8,6 @@ use octants_ir::views::ParallelLoop;
 use octants_ir::{Const, Op, OpKind, Scalar};
 
 use super::CpuOptions;
-use super::abi::Frame;
 use crate::address::Index;
 use crate::cpu::fill::cleared_cells;
 use crate::cpu::flat;
@@ -20,6 +19,7 @@ use crate::index_range::{Counter, Range};
 use crate::lanes::uniform::varying_values;
 use crate::module::Node;
 use crate::value::{Label, Ty, Typed, Val};
+use octants_abi::cpu::Frame;
 
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 

@@ -1,9 +1,8 @@
 //! Tasks of a CPU: a function that runs a chunk of the iterations, over vectors where that pays.
 //!
-//! What only a CPU wants stands here: the [ABI](abi), the rows of a chunk ([`domain`], [`flat`]), widening across iterations ([`widen`],
+//! What only a CPU wants stands here: the rows of a chunk ([`domain`], [`flat`]), widening across iterations ([`widen`],
 //! [`order`]), accumulators of chunks ([`reduce`]), and updates of two reals by one exchange ([`atomic_pair`]).
 
-pub mod abi;
 mod atomic_pair;
 mod domain;
 mod fill;
@@ -27,7 +26,7 @@ use octants_ir::{Op, Region, Scalar, Value};
 use crate::emitter::Emitter;
 use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
-use abi::{Frame, Worker};
+use octants_abi::cpu::{Frame, Worker};
 
 /// What code for a CPU is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! What a task tells the host while it runs, and is told: faults, prints, requests to stop.
 
-use super::abi::{Cancel, Frame};
 use crate::emitter::Emitter;
 use crate::report::FaultOrdering;
 use crate::value::Val;
+use octants_abi::cpu::{Cancel, Frame};
 
 const ORDERING: FaultOrdering = FaultOrdering { take: "acq_rel monotonic", fence: None, publish: "release" };
 

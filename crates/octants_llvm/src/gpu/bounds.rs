@@ -4,11 +4,11 @@
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Op, OpKind, Scalar, Value};
 
-use super::abi::GpuFrame;
 use crate::address::Index;
 use crate::emitter::Emitter;
 use crate::index_range::{Counter, Range};
 use crate::value::Val;
+use octants_abi::gpu::GpuFrame;
 
 /// One axis of a range, in 64 bits.
 #[derive(Clone, Copy, Debug)]

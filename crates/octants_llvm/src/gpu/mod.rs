@@ -1,11 +1,10 @@
 //! Tasks of a GPU: a kernel of which each thread runs some of the iterations.
 //!
-//! What only a GPU wants stands here: the [parameters](abi), how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
+//! What only a GPU wants stands here: how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
 //! [`steps`], [`group`], [`guards`], [`runs`], [`stages`]), loops inside a body ([`inner`]), elements that a
 //! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]) and of lanes that share one ([`warp_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]).
 
-pub mod abi;
 mod bounds;
 mod choose;
 mod exchange;
@@ -35,8 +34,8 @@ use crate::emitter::Emitter;
 use crate::module::{Module, Node};
 use crate::shape::{ContextField, Dealt, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
-use abi::GpuFrame;
 use choose::{Choice, choose_shape};
+use octants_abi::gpu::GpuFrame;
 
 /// What code for a GPU is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

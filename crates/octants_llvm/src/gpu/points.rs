@@ -5,11 +5,11 @@
 
 use octants_ir::{Op, Scalar};
 
-use super::abi::GpuFrame;
 use super::bounds::Axis;
 use super::registers::Register;
 use crate::emitter::Emitter;
 use crate::value::{Ty, Val};
+use octants_abi::gpu::GpuFrame;
 
 const NUMBER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 

@@ -1,9 +1,9 @@
 //! What a task tells the host: faults and prints.
 
-use super::abi::GpuFrame;
 use crate::emitter::Emitter;
 use crate::report::FaultOrdering;
 use crate::value::{Typed, Val};
+use octants_abi::gpu::GpuFrame;
 
 /// LLVM 19 has no code for `fence` on this target.
 const FENCE: &str = "llvm.nvvm.membar.sys";

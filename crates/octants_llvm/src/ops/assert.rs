@@ -6,7 +6,7 @@ use crate::emitter::Emitter;
 use crate::value::Val;
 
 /// Arguments of an assertion that are reported: as many as a fault record holds.
-const MAX_ARGUMENTS: usize = crate::abi::Fault::ARGUMENTS;
+const MAX_ARGUMENTS: usize = octants_abi::cpu::Fault::ARGUMENTS;
 
 impl Emitter<'_> {
     /// Where the condition is false the task records the failure, unless another was first, and returns.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use octants_abi::gpu::GpuFrame;
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;
 use octants_ir::plan::{Copied, Plan, Task};
-use octants_llvm::gpu_abi::GpuFrame;
 use octants_llvm::{EmitOptions, GpuOptions, Target, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 

@@ -6,12 +6,12 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use octants_abi::cpu::{Cancel, Fault, Frame, Worker};
 use octants_ir::plan::{
     Access, ArgKind, ArgLayout, Bound, LaunchUses, Plan, ResultLayout, RunTime, Schedule, Task, TempLayout,
     leaves_of,
 };
 use octants_ir::{Const, Data, Kernel, OpKind, Scalar, SiteScope, SiteTable, Value};
-use octants_llvm::abi::{Cancel, Fault, Frame, Worker};
 use octants_llvm::{EmitOptions, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 

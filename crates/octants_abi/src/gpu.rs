@@ -1,5 +1,5 @@
 //! The parameters of a GPU task: by value, the block of arguments in the plan's
-//! [`ArgLayout`](octants_ir::plan::ArgLayout), then a [`GpuFrame`] with the bounds of its axes behind it.
+//! `ArgLayout`, then a [`GpuFrame`] with the bounds of its axes behind it.
 //!
 //! Data only: whoever launches writes a frame, emitted code reads it by the offsets below.
 
@@ -28,14 +28,14 @@ pub struct GpuFrame {
 }
 
 impl GpuFrame {
-    pub(crate) const TEMPS: usize = offset_of!(GpuFrame, temps);
-    pub(crate) const RESULTS: usize = offset_of!(GpuFrame, results);
-    pub(crate) const FAULT: usize = offset_of!(GpuFrame, fault);
-    pub(crate) const PRINTS: usize = offset_of!(GpuFrame, prints);
-    pub(crate) const KEY: usize = offset_of!(GpuFrame, key);
+    pub const TEMPS: usize = offset_of!(GpuFrame, temps);
+    pub const RESULTS: usize = offset_of!(GpuFrame, results);
+    pub const FAULT: usize = offset_of!(GpuFrame, fault);
+    pub const PRINTS: usize = offset_of!(GpuFrame, prints);
+    pub const KEY: usize = offset_of!(GpuFrame, key);
     pub const POINTS: usize = offset_of!(GpuFrame, points);
-    pub(crate) const STACK: usize = offset_of!(GpuFrame, stack);
-    pub(crate) const STOP: usize = offset_of!(GpuFrame, stop);
+    pub const STACK: usize = offset_of!(GpuFrame, stack);
+    pub const STOP: usize = offset_of!(GpuFrame, stop);
 
     /// Where `lo, hi` of each axis begin, eight bytes each, outermost first.
     pub const BOUNDS: usize = size_of::<GpuFrame>();

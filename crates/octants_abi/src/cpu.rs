@@ -1,7 +1,7 @@
 //! The memory that a CPU task sees: what its function is called with, and how a failing task reports.
 //!
 //! A task is `extern "C" fn(args: *const u8, frame: *const Frame, worker: *const Worker, lo: i64, hi: i64)`. `args` is a block in
-//! the plan's [`ArgLayout`](octants_ir::plan::ArgLayout); the frame belongs to the launch, the worker to the thread. A serial task is called once with `lo = hi = 0`; a range task with any `[lo, hi)`
+//! the plan's `ArgLayout`; the frame belongs to the launch, the worker to the thread. A serial task is called once with `lo = hi = 0`; a range task with any `[lo, hi)`
 //! of its flattened iteration space, last axis fastest. Data only: whoever launches fills a frame, emitted code reads it by
 //! the offsets below.
 
@@ -44,7 +44,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    pub(crate) const CONFIRM: usize = offset_of!(Cancel, confirm);
+    pub const CONFIRM: usize = offset_of!(Cancel, confirm);
 }
 
 /// Is told of a `print`: where prints go, the site's number in the plan, and its operands in so many slots as
@@ -75,23 +75,23 @@ pub type TakeTape = unsafe extern "C" fn(tape: *mut c_void, bytes: u64) -> *mut 
 pub type ReleaseTapes = unsafe extern "C" fn(tape: *mut c_void, first: *mut u8);
 
 impl Worker {
-    pub(crate) const STACK_LIMIT: usize = offset_of!(Worker, stack_limit);
-    pub(crate) const COPIES: usize = offset_of!(Worker, copies);
-    pub(crate) const TAPE: usize = offset_of!(Worker, tape);
-    pub(crate) const TAKE_TAPE: usize = offset_of!(Worker, take_tape);
-    pub(crate) const RELEASE_TAPES: usize = offset_of!(Worker, release_tapes);
+    pub const STACK_LIMIT: usize = offset_of!(Worker, stack_limit);
+    pub const COPIES: usize = offset_of!(Worker, copies);
+    pub const TAPE: usize = offset_of!(Worker, tape);
+    pub const TAKE_TAPE: usize = offset_of!(Worker, take_tape);
+    pub const RELEASE_TAPES: usize = offset_of!(Worker, release_tapes);
 }
 
 impl Frame {
-    pub(crate) const TEMPS: usize = offset_of!(Frame, temps);
-    pub(crate) const RESULTS: usize = offset_of!(Frame, results);
-    pub(crate) const FAULT: usize = offset_of!(Frame, fault);
-    pub(crate) const BOUNDS: usize = offset_of!(Frame, bounds);
-    pub(crate) const CANCEL: usize = offset_of!(Frame, cancel);
-    pub(crate) const KEY: usize = offset_of!(Frame, key);
-    pub(crate) const PRINT: usize = offset_of!(Frame, print);
-    pub(crate) const PRINTS: usize = offset_of!(Frame, prints);
-    pub(crate) const GROW_POOL: usize = offset_of!(Frame, grow_pool);
+    pub const TEMPS: usize = offset_of!(Frame, temps);
+    pub const RESULTS: usize = offset_of!(Frame, results);
+    pub const FAULT: usize = offset_of!(Frame, fault);
+    pub const BOUNDS: usize = offset_of!(Frame, bounds);
+    pub const CANCEL: usize = offset_of!(Frame, cancel);
+    pub const KEY: usize = offset_of!(Frame, key);
+    pub const PRINT: usize = offset_of!(Frame, print);
+    pub const PRINTS: usize = offset_of!(Frame, prints);
+    pub const GROW_POOL: usize = offset_of!(Frame, grow_pool);
 }
 
 /// The failure that a launch ends with: the first one wins.
@@ -112,16 +112,9 @@ impl Fault {
     pub const TAKEN: u32 = 1;
     pub const WRITTEN: u32 = 2;
     /// How many arguments are kept.
-    pub const ARGUMENTS: usize = octants_ir::ops::ASSERT_ARGUMENTS;
+    pub const ARGUMENTS: usize = 8;
 
-    pub(crate) const STATE_OFFSET: usize = offset_of!(Fault, state);
-    pub(crate) const SITE_OFFSET: usize = offset_of!(Fault, site);
-    pub(crate) const ARGUMENTS_OFFSET: usize = offset_of!(Fault, arguments);
-}
-
-/// The name of a task's function: ASCII letters, digits and underscores, whatever the kernel's name is.
-pub fn task_symbol(kernel: &str, task: usize) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let kernel: String = kernel.chars().map(plain).collect();
-    format!("{kernel}_t{task}")
+    pub const STATE_OFFSET: usize = offset_of!(Fault, state);
+    pub const SITE_OFFSET: usize = offset_of!(Fault, site);
+    pub const ARGUMENTS_OFFSET: usize = offset_of!(Fault, arguments);
 }
