@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::gateway;
-use crate::under_way::Outside;
+use crate::gateway::errors::gateway;
+use crate::gateway::under_way::Outside;
 
 enum Analysis {
     Cholesky(Arc<CholeskyAnalysis>),

@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyString, PyTuple, PyType};
 
 use super::{Object, PyHost};
-use crate::buffer_view::BufferView;
-use crate::{aggregate, dtype, tensor};
+use crate::arrays::buffer_view::BufferView;
+use crate::arrays::tensor;
+use crate::values::{aggregate, dtype};
 
 impl<'py> PyHost<'py> {
     /// What an annotation says.

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple};
 
 use super::{Object, PyHost, builtins};
-use crate::func::Func;
+use crate::host::func::Func;
+use crate::host::source;
 use crate::kernel::Kernel;
-use crate::source;
 
 /// A plain function, with what does not change while a kernel is lowered.
 pub struct KnownFunction<'py> {

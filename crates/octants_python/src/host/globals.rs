@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyWeakrefMethods, PyWeakrefReference};
 
 use super::Object;
-use crate::template::is_value;
+use crate::host::template::is_value;
 
 /// Names that were looked up, with what they stood for. Shared by all code that is made for the same arguments.
 pub struct Globals {

@@ -6,16 +6,19 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
 
 use super::{Object, PyHost, builtins};
-use crate::bound_kernel::BoundKernel;
-use crate::buffer_view::BufferView;
-use crate::dtype::{self, DataType, TypeLike};
-use crate::expr::Expr;
-use crate::field::Field;
-use crate::func::Func;
+use crate::arrays::buffer_view::BufferView;
+use crate::arrays::field::Field;
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::arrays::tree::Node;
+use crate::host::func::Func;
+use crate::host::template;
+use crate::interop::numpy;
 use crate::kernel::Kernel;
-use crate::ndarray::Ndarray;
-use crate::tree::Node;
-use crate::{aggregate, host_only, numpy, template, tensor};
+use crate::kernel::bound_kernel::BoundKernel;
+use crate::values::dtype::{self, DataType, TypeLike};
+use crate::values::expr::Expr;
+use crate::values::{aggregate, host_only};
 
 /// Modules whose functions are meant to run while compiling, so that no warning is due.
 const KNOWN_MODULES: &[&str] =

@@ -7,11 +7,13 @@ use octants::{Cancel, Gradient, Mode, Refusal, ir};
 use pyo3::prelude::*;
 
 use super::{Kernel, What};
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, stack};
+use crate::kernel::derivative_errors;
 use crate::launch::{CompanionKind, DerivativeKind, DerivativePlan, Specialisation, companions, storage};
-use crate::ndarray::Ndarray;
-use crate::runtime::ActiveSession;
-use crate::under_way::Outside;
-use crate::{derivative_errors, errors, stack, tensor};
+use crate::session::runtime::ActiveSession;
 
 impl Kernel {
     /// The code of a derivative. `in_tape` says that the run is recorded, and that nothing of it can be kept.

@@ -4,8 +4,8 @@ use octants::diag::{Code, Diagnostic};
 use pyo3::prelude::*;
 
 use super::Kernel;
-use crate::errors;
-use crate::evaluation::ChangedMember;
+use crate::gateway::errors;
+use crate::host::evaluation::ChangedMember;
 use crate::launch::{Misfit, Specialisation};
 
 /// Longer texts of values are not shown.

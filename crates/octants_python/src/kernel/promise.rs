@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::Kernel;
-use crate::runtime::ActiveSession;
+use crate::session::runtime::ActiveSession;
 
 impl Kernel {
     /// What the kernel is lowered under. Arguments that break a promise are warned of, and a kernel that gives none is named if the session asks

@@ -19,16 +19,17 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::{Kernel, What};
-use crate::interrupt::SignalScope;
+use crate::arrays::write_log::{self, Since};
+use crate::gateway::interrupt::SignalScope;
+use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, stack};
+use crate::kernel::derivative_errors;
+use crate::kernel::step_check::StepCheck;
 use crate::launch::{
     CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, Rebound,
     Specialisation, companions, first_bytes, storage,
 };
-use crate::runtime::ActiveSession;
-use crate::step_check::StepCheck;
-use crate::under_way::Outside;
-use crate::write_log::{self, Since};
-use crate::{derivative_errors, errors, stack};
+use crate::session::runtime::ActiveSession;
 
 /// What a recorded call of a kernel keeps for its derivative. Its memory is free when it is gone.
 #[pyclass(frozen, module = "octants")]

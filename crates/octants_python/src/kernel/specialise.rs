@@ -15,15 +15,17 @@ use pyo3::prelude::*;
 
 use super::recording::Asked;
 use super::{Kernel, TapeChecks, What};
-use crate::arguments::Binder;
-use crate::evaluation::{ChangedMember, Evaluations, LaunchEvaluations};
+use crate::arrays::tensor;
+use crate::gateway::interrupt::SignalScope;
+use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, interrupt, stack};
+use crate::host::evaluation::{ChangedMember, Evaluations, LaunchEvaluations};
+use crate::host::template::TemplateKey;
 use crate::host::{Globals, PyHost};
-use crate::interrupt::SignalScope;
+use crate::kernel::arguments::Binder;
 use crate::launch::{DerivativeKind, Fit, LaunchArguments, Specialisation, companions, input_number};
-use crate::runtime::ActiveSession;
-use crate::template::TemplateKey;
-use crate::under_way::Outside;
-use crate::{disk_cache, errors, interrupt, stack, tensor};
+use crate::session::disk_cache;
+use crate::session::runtime::ActiveSession;
 
 impl Kernel {
     #[cold]

@@ -6,8 +6,8 @@ use octants::{CompileStatistics, CompiledKernel};
 use pyo3::prelude::*;
 
 use super::Kernel;
-use crate::dump::dump;
-use crate::runtime::ActiveSession;
+use crate::session::dump::dump;
+use crate::session::runtime::ActiveSession;
 
 impl Kernel {
     /// Prints what the session's options ask for: where the time went, texts of the stages. `differentiating` is the time from a lowered kernel to

@@ -8,10 +8,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
-use crate::buffer_view::BufferView;
-use crate::foreign::{Elements, ForeignArray, Owner, Placement, Unwritable};
-use crate::ndarray::Ndarray;
-use crate::{dlpack, errors, foreign, numpy, tensor};
+use crate::arrays::buffer_view::BufferView;
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::gateway::errors;
+use crate::interop::foreign::{Elements, ForeignArray, Owner, Placement, Unwritable};
+use crate::interop::{dlpack, foreign, numpy};
 
 /// An array: its type, which parameter it is, and where it goes in the block.
 pub struct ArrayInput {

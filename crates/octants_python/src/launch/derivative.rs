@@ -16,12 +16,13 @@ use pyo3::types::PyDict;
 use super::array::ArrayInput;
 use super::field::{FieldInput, LeafSlot, bound_field};
 use super::input::{Check, Input};
-use crate::buffer_view::BufferView;
-use crate::field::Field;
-use crate::foreign::is_torch_tensor;
-use crate::ndarray::Ndarray;
-use crate::template::TemplateKey;
-use crate::{errors, tensor};
+use crate::arrays::buffer_view::BufferView;
+use crate::arrays::field::Field;
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::gateway::errors;
+use crate::host::template::TemplateKey;
+use crate::interop::foreign::is_torch_tensor;
 
 /// Which derivative of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,10 +7,10 @@ use octants::{CompiledKernel, FieldKind, FieldLeaf};
 use pyo3::prelude::*;
 
 use super::writer::ArgumentWriter;
-use crate::field::{BoundField, Field};
-use crate::template::TemplateKey;
-use crate::tensor;
-use crate::tree::Node;
+use crate::arrays::field::{BoundField, Field};
+use crate::arrays::tensor;
+use crate::arrays::tree::Node;
+use crate::host::template::TemplateKey;
 
 /// A field: its kind, and where the addresses of its leaves go in the block.
 pub struct FieldInput {

@@ -13,10 +13,12 @@ use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots, bound_field};
 use super::instance_dict::{self, InstanceDict};
 use super::writer::ArgumentWriter;
-use crate::aggregate::{self, Layout};
-use crate::ndarray::Ndarray;
-use crate::template::{self, TemplateKey};
-use crate::{errors, number, tensor};
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::gateway::errors;
+use crate::host::template::{self, TemplateKey};
+use crate::values::aggregate::{self, Layout};
+use crate::values::number;
 
 /// An argument, or a member that an argument leads to.
 pub struct Input {

@@ -22,8 +22,9 @@ use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
-use crate::template::{self, TemplateKey};
-use crate::{number, tensor};
+use crate::arrays::tensor;
+use crate::host::template::{self, TemplateKey};
+use crate::values::number;
 
 /// How a launch gets at a member.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::input::Check;
 use super::instance_dict::InstanceDict;
 use super::specialisation::{Specialisation, known};
 use super::writer::LaunchArguments;
-use crate::foreign::is_torch_tensor;
-use crate::ndarray::Ndarray;
-use crate::tensor;
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
+use crate::interop::foreign::is_torch_tensor;
 
 /// The arguments of a launch, and the members that it read.
 pub struct KeptArguments {
@@ -135,7 +135,7 @@ impl Specialisation {
             let Some(object) = kept.object(py, index) else { continue };
             let object = match &input.check {
                 Check::Array(_) => tensor::unwrapped(object).clone(),
-                Check::View(..) => match object.cast::<crate::buffer_view::BufferView>() {
+                Check::View(..) => match object.cast::<crate::arrays::buffer_view::BufferView>() {
                     Ok(view) => view.get().ndarray.bind(py).clone().into_any(),
                     Err(_) => continue,
                 },

@@ -20,12 +20,13 @@ use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
-use crate::evaluation::Evaluations;
-use crate::foreign::Unwritable;
+use crate::arrays::ndarray::Ndarray;
+use crate::arrays::tensor;
 use crate::host::Globals;
+use crate::host::evaluation::Evaluations;
+use crate::interop::foreign::Unwritable;
 use crate::kernel::TapeChecks;
-use crate::ndarray::Ndarray;
-use crate::{aggregate, number, tensor};
+use crate::values::{aggregate, number};
 
 pub struct Specialisation {
     pub epoch: u64,

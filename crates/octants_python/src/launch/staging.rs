@@ -9,7 +9,8 @@ use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::ir::plan::Access;
 use pyo3::prelude::*;
 
-use crate::{errors, numpy};
+use crate::gateway::errors;
+use crate::interop::numpy;
 
 /// A copy that is passed to one launch in place of an array.
 pub struct StagingCopy<'py> {

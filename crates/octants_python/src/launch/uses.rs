@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 
 use super::staging::{self, StagingCopy};
 use super::writer::{LaunchArguments, Tracked};
-use crate::under_way::Outside;
-use crate::{errors, foreign, interrupt};
+use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, interrupt};
+use crate::interop::foreign;
 
 /// The uses of a launch's arguments in a stream; in the default one if there is none. Dropping this notes them, if nobody did.
 pub struct Uses<'a, 'py> {

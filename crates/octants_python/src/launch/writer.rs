@@ -12,10 +12,11 @@ use smallvec::SmallVec;
 
 use super::block::Words;
 use super::staging::{self, StagingCopy};
-use crate::evaluation::LaunchEvaluations;
-use crate::ndarray::Ndarray;
-use crate::under_way::Outside;
-use crate::{errors, numpy};
+use crate::arrays::ndarray::Ndarray;
+use crate::gateway::errors;
+use crate::gateway::under_way::Outside;
+use crate::host::evaluation::LaunchEvaluations;
+use crate::interop::numpy;
 
 /// Members that were read for a launch, by their numbers; none for those that it need not read. Their memory must live until it is over,
 /// whatever happens to the objects that had them.
