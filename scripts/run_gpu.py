@@ -2,7 +2,7 @@
 
     python scripts/run_gpu.py OUT                                   everything
     python scripts/run_gpu.py OUT tests generator=4000 bench        some parts; the number is how many programs
-    python scripts/run_gpu.py OUT tests=test_views.py,test_atomics.py sanitizer=memcheck accuracy
+    python scripts/run_gpu.py OUT tests=test_views.py,streams sanitizer=memcheck accuracy      a file and a folder of tests
 
 It needs Python, numpy and pytest, and no network. Each part ends by its limit (`--minutes tests=5`), and what was found by then is kept:
 
@@ -101,8 +101,7 @@ class Part:
 
 def tests(part: Part) -> None:
     """The behaviour tests of the device, a process for each file."""
-    files = part.argument.split(",") if part.argument else None
-    paths = [ROOT / "tests" / name for name in files] if files else sorted((ROOT / "tests").glob("**/test_*.py"))
+    paths = test_files(part.argument.split(",")) if part.argument else sorted((ROOT / "tests").glob("**/test_*.py"))
     # Long ones first, so that none is left alone at the end.
     paths.sort(key=lambda path: -path.stat().st_size)
     counts = {"passed": 0, "failed": 0, "skipped": 0}
@@ -137,14 +136,25 @@ def tests(part: Part) -> None:
     part.result |= counts | {"failures": sorted(failed)}
 
 
+def test_files(names: list[str]) -> list[Path]:
+    """Test files by their names alone, or all of a folder's by its name."""
+    found = [
+        sorted((ROOT / "tests").glob(f"**/{name}" if name.endswith(".py") else f"{name}/**/test_*.py"))
+        for name in names
+    ]
+    if missing := [name for name, paths in zip(names, found, strict=True) if not paths]:
+        sys.exit(f"no tests are called {', '.join(missing)}")
+    return [path for paths in found for path in paths]
+
+
 def generator(part: Part) -> None:
     """Random programs: the GPU against Python and the interpreter."""
-    random_programs(part, "tests/generator.py", PROGRAMS)
+    random_programs(part, "tests/generators/generator.py", PROGRAMS)
 
 
 def gradients(part: Part) -> None:
     """Derivatives of random programs: reverse mode, forward mode and differences."""
-    random_programs(part, "tests/gradient_generator.py", GRADIENTS)
+    random_programs(part, "tests/generators/gradient_generator.py", GRADIENTS)
 
 
 def random_programs(part: Part, script: str, usual: int) -> None:
@@ -161,7 +171,8 @@ def random_programs(part: Part, script: str, usual: int) -> None:
 def schedules(part: Part) -> None:
     """Random schedules of streams, events and forks against their actions in order."""
     count = int(part.argument or SCHEDULES)
-    command = [sys.executable, "tests/schedules.py", "0", str(count), "--device", part.device, "--jobs", str(part.jobs)]
+    command = [sys.executable, "tests/generators/schedules.py", "0", str(count), "--device", part.device]
+    command += ["--jobs", str(part.jobs)]
     status, printed = part.run(command)
     part.log(printed)
     part.result |= {"status": status, "summary": printed.strip().splitlines()[-1] if printed.strip() else ""}
@@ -211,7 +222,7 @@ def sanitizer(part: Part) -> None:
 def accuracy(part: Part) -> None:
     """Errors of the functions of reals."""
     status, printed = part.run(
-        [sys.executable, "tests/measure_accuracy.py", "--arch", part.device, "--samples", "200000"]
+        [sys.executable, "tests/arithmetic/measure_accuracy.py", "--arch", part.device, "--samples", "200000"]
     )
     part.log(printed)
     part.result |= {"status": status, "table": printed}

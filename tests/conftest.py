@@ -1,5 +1,8 @@
 """Shared by all tests: a fresh session per test, and the devices that a behaviour is checked on.
 
+Modules that the tests of one folder share lie in it, those that several folders share lie here. Pytest puts this folder and that of a test
+on the path, so both are imported by their name; names of files differ across folders.
+
 A test that asks for ``arch`` runs once on every device, any other on the CPU and on the GPU, if there is one. Markers narrow or widen
 that:
 
@@ -27,7 +30,6 @@ import tempfile
 
 import pytest
 from devices import DEVICES, missing
-from example_programs import EXAMPLES
 
 import octants as oc
 
@@ -141,6 +143,6 @@ def mode(arch, request):
 
 
 @pytest.fixture
-def examples_on_path(monkeypatch):
+def examples_on_path(request, monkeypatch):
     """Programs of `examples/` import each other by name."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(request.config.rootpath / "examples"))

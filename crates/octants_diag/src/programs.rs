@@ -1,7 +1,7 @@
 //! A wrong and a right program for each code, as `explain` and the error reference show them.
 //!
 //! The programs stand in `programs/*.md`, one file per area: a heading with the code, the wrong program, the right one. This module knows
-//! how to find them there and nothing of what they mean; `tests/test_error_reference.py` runs them.
+//! how to find them there and nothing of what they mean; `tests/product/test_error_reference.py` runs them.
 
 use std::fmt::Write as _;
 

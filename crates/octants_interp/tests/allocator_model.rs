@@ -2,7 +2,7 @@
 //! cells are made once, no slot is given out twice, none is lost, and nobody waits for ever.
 //!
 //! The allocator is written in the kernel language's IR. What runs here is the text of kernels as the compiler makes them
-//! (`tests/test_allocator_text.py` compares it), by the interpreter, a thread for each launch. All accesses are relaxed, as a device's are.
+//! (`tests/sparse/test_allocator_text.py` compares it), by the interpreter, a thread for each launch. All accesses are relaxed, as a device's are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ const KERNEL: &str = concat!(
     "loop-vectorize,instcombine<no-verify-fixpoint>,",
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;sink-common-insts>,",
     // No `slp-vectorizer`: in LLVM 19.1 it loses constants, where lanes that subtract a value stand beside lanes that
-    // subtract a constant (`tests/test_regressions.py` has such a kernel).
+    // subtract a constant (`tests/language/test_regressions.py` has such a kernel).
     "vector-combine,",
     "loop-unroll<O3>,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg",
     ")"

@@ -2,7 +2,7 @@
 //!
 //! The vector functions of C libraries are accurate to 4 ULP, and a call gives up all vector registers. These are accurate to 1.5, and LLVM vectorises loops over
 //! them. **They are the same for scalars and vectors**, so that a value does not depend on the lane that computes it; but for sine, cosine and tangent ([`angles`]), which
-//! scalars leave to the C library: LLVM would test each lane for a large angle, and take 2.1 times as long as with the library's vector functions. `tests/measure_accuracy.py` finds the largest errors; `docs/reference/accuracy.md` states them. A product and a sum are one
+//! scalars leave to the C library: LLVM would test each lane for a large angle, and take 2.1 times as long as with the library's vector functions. `tests/arithmetic/measure_accuracy.py` finds the largest errors; `docs/reference/accuracy.md` states them. A product and a sum are one
 //! instruction where the target has it; constants are split so that the error is about the same without.
 //!
 //! No instruction carries a flag: the order of operations is what makes them accurate. NaN, infinities, zeros and subnormal numbers are taken for what
