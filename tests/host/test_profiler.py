@@ -255,12 +255,14 @@ def test_scopes_name_parts_of_the_hosts_time(profiled, tmp_path):
     assert inner["ts"] <= spans["first"]["ts"]
 
 
-def test_a_scope_does_nothing_where_nothing_is_recorded(arch):
+def test_a_scope_does_nothing_where_nothing_is_recorded(arch, tmp_path):
     with oc.profiler.scope("step"):
-        first(oc.ndarray(oc.f32, 8))
+        assert first(oc.ndarray(oc.f32, 8)) == 0.0
+    with pytest.warns(UserWarning, match="nothing is recorded"):
+        assert events(tmp_path) == []
     oc.reset()
     with oc.profiler.scope("step"):
-        pass
+        assert oc.profiler.runtime.arch is None  # no session begins
 
 
 def test_recording_changes_no_result(arch):

@@ -51,7 +51,8 @@ def test_default_types():
     "version", [oc.__version_str__, "0.1", "1.3.3", "1.0.0", "1.7.4", "v1.2", "1.3.0b1", "1.3.0.dev4+g1a2b3c"]
 )
 def test_versions_that_a_program_may_require(version):
-    oc.init(require_version=version, log_level="error")
+    oc.init(require_version=version, default_fp=oc.f64, log_level="error")
+    assert oc.cfg.default_fp is oc.f64
 
 
 @pytest.mark.parametrize("version", [f"0.{oc.__version__[1] + 1}.0", "1.7.5", "1.8", "2.0.0", "0.1.99"])
