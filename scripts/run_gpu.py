@@ -36,6 +36,7 @@ MINUTES = {
     "generator": 7.0,
     "schedules": 4.0,
     "gradients": 5.0,
+    "programs": 5.0,
     "bench": 6.0,
     "streams": 3.0,
     "sanitizer": 9.0,
@@ -50,6 +51,9 @@ SCHEDULES = 5000
 
 #: Random programs whose derivatives are compared, likewise.
 GRADIENTS = 2000
+
+#: Random whole programs under a tape, likewise.
+TAPES = 500
 
 #: compute-sanitizer's tools that the core of the suite is run under.
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -157,6 +161,11 @@ def gradients(part: Part) -> None:
     random_programs(part, "tests/generators/gradient_generator.py", GRADIENTS)
 
 
+def programs(part: Part) -> None:
+    """Gradients of random whole programs against differences of the same in Python."""
+    random_programs(part, "tests/generators/tape_generator.py", TAPES)
+
+
 def random_programs(part: Part, script: str, usual: int) -> None:
     count = int(part.argument or usual)
     # Nearly all of the time is the host's, for compiling: a process for each core.
@@ -233,6 +242,7 @@ PARTS: dict[str, Callable[[Part], None]] = {
     "generator": generator,
     "schedules": schedules,
     "gradients": gradients,
+    "programs": programs,
     "bench": bench,
     "streams": streams,
     "sanitizer": sanitizer,

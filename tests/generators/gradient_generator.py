@@ -15,11 +15,7 @@ must be that in 64 bits, as far as 32 bits go, unless the point is a kink.
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
-import itertools
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from devices import missing
 from generator import load
+from gradient_batches import OUTCOMES, Totals, check_in_processes, close
 from gradient_programs import COUNTS, WEIGHTS, GradientProgram
 
 import octants as oc
@@ -40,14 +37,8 @@ import octants as oc
 #: Programs that one process checks: starting it, and opening the device, takes as long as some of them.
 IN_ONE_PROCESS = 100
 
-#: Seconds that a batch may take.
-BATCH_SECONDS = 1200
-
 #: Steps of differences. Where the quotients of two differ, a branch or a loop's end changes in between.
 STEPS = (1e-6, 2e-7, 5e-6)
-
-#: What may become of a program.
-OUTCOMES = ("agrees", "kink", "refused", "disagrees")
 
 #: Codes of programs that have no derivative.
 REFUSALS = ("OC1101", "OC1102", "OC1103", "OC1104", "OC1105")
@@ -187,40 +178,6 @@ class Way(NamedTuple):
         return f"{self.device} in {self.real}"
 
 
-class Totals:
-    """How many programs became what, and which were not begun in time."""
-
-    def __init__(self, counts: dict[str, int] | None = None, left: list[int] | None = None):
-        self.counts = dict.fromkeys(OUTCOMES, 0) | (counts or {})
-        self.left = left or []
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals({word: self.counts[word] + other.counts[word] for word in OUTCOMES}, self.left + other.left)
-
-    def __str__(self) -> str:
-        counts = ", ".join(f"{word} {count}" for word, count in self.counts.items())
-        # Neighbours differ from their places by the same number.
-        runs = [
-            list(run) for _, run in itertools.groupby(self.left, lambda seed, at=itertools.count(): seed - next(at))
-        ]
-        left = ", ".join(f"{run[0]}..{run[-1] + 1}" for run in runs)
-        return f"{counts}; not begun {len(self.left)}{f': {left}' if left else ''}"
-
-    @staticmethod
-    def read(text: str) -> Totals | None:
-        """Of what a process printed."""
-        lines = [line for line in text.splitlines() if re.match(r"seeds \d+ to \d+: agrees ", line)]
-        if not lines:
-            return None
-        counts = {word: int(count) for word, count in re.findall(r"(\w+) (\d+)[,;]", lines[-1])}
-        runs = re.findall(r"(\d+)\.\.(\d+)", lines[-1])
-        return Totals(counts, [seed for first, last in runs for seed in range(int(first), int(last))])
-
-
-def close(a: float, b: float, bound: float) -> bool:
-    return abs(a - b) <= bound * (1 + max(abs(a), abs(b)))
-
-
 def compare(point: Point, gradient: dict) -> bool:
     """Whether differences, too, agree with the gradient at a point, which is a kink otherwise. Raises if derivatives do not agree."""
     smooth = True
@@ -241,9 +198,20 @@ def is_limited(seed: int) -> bool:
     return seed % 7 == 0
 
 
-def open_session(way: Way, limited: bool) -> None:
+def is_optimised(seed: int) -> bool:
+    """Whether the program's code is optimised as usual: compiling takes three times as long then, and nearly all of the time is for compiling."""
+    return seed % 8 == 2
+
+
+def kind_of(seed: int) -> tuple[bool, bool]:
+    """What the session of a program depends on."""
+    return is_limited(seed), is_optimised(seed)
+
+
+def open_session(way: Way, limited: bool, optimised: bool = True) -> None:
     """A session for programs of one kind. The limit is enough for each iteration."""
     limit = {"tape_memory_limit": 1 << 16} if limited else {}
+    limit |= {} if optimised else {"opt_level": 0}
     options = {
         "default_fp": getattr(oc, way.real),
         "fast_math": way.real == "f32",
@@ -254,9 +222,9 @@ def open_session(way: Way, limited: bool) -> None:
     oc.init(arch=getattr(oc, way.device), offline_cache=False, **options, **limit)
 
 
-def examine(seed: int, folder: Path, way: Way) -> tuple[str, dict | None]:
+def examine(seed: int, folder: Path, way: Way, codes: dict[int, str] | None = None) -> tuple[str, dict | None]:
     """What became of a program in the session, which is one of that way, and its gradients: "agrees", "kink" if differences say nothing of it, or "refused", without
-    gradients. Raises if derivatives do not agree."""
+    gradients; by which code goes into `codes`. Raises if derivatives do not agree."""
     program = GradientProgram(seed, way.real)
     names = load(program.text, folder, f"gradient_{seed}_{way.device}_{way.real}")
     with warnings.catch_warnings():
@@ -267,8 +235,11 @@ def examine(seed: int, folder: Path, way: Way) -> tuple[str, dict | None]:
         try:
             gradient = point.gradient()
         except oc.OctantsCompilationError as error:
-            if not any(code in str(error) for code in REFUSALS):
+            found = [code for code in re.findall(r"OC\d{4}", str(error)) if code in REFUSALS]
+            if not found:
                 raise
+            if codes is not None:
+                codes[seed] = found[0]
             return "refused", None
         if way.real == "f32":
             # Differences would say little.
@@ -300,7 +271,7 @@ def check(seed: int, folder: Path, device: str) -> str:
     ways = [Way(device, real) for real in SAME]
     found = []
     for way in ways:
-        open_session(way, is_limited(seed))
+        open_session(way, *kind_of(seed))
         found.append(examine(seed, folder, way))
     (outcome, gradient), (_, single) = found
     if outcome != "kink":
@@ -311,10 +282,11 @@ def check(seed: int, folder: Path, device: str) -> str:
 def check_range(first: int, last: int, ways: list[Way], deadline: float = float("inf")) -> Totals:
     """Checks seeds in this process and prints what does not agree. Begins no program after the deadline.
 
-    Programs share sessions, two for each way: opening one, and compiling what measures them all, takes as long as a program."""
-    seeds = sorted(range(first, last), key=is_limited)
+    Programs share sessions, four for each way: opening one, and compiling what measures them all, takes as long as a program."""
+    seeds = sorted(range(first, last), key=kind_of)
     first_gradients: dict[int, dict | None] = {}
     became: dict[int, str] = {}
+    codes: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for way in ways:
             opened = None
@@ -324,11 +296,11 @@ def check_range(first: int, last: int, ways: list[Way], deadline: float = float(
                     if became.get(seed) != "disagrees":
                         became.pop(seed, None)
                     continue
-                if opened is not is_limited(seed):
-                    opened = is_limited(seed)
-                    open_session(way, opened)
+                if opened != kind_of(seed):
+                    opened = kind_of(seed)
+                    open_session(way, *opened)
                 try:
-                    outcome, gradient = examine(seed, Path(folder), way)
+                    outcome, gradient = examine(seed, Path(folder), way, codes)
                     if way == ways[0]:
                         first_gradients[seed] = gradient
                     elif seed in first_gradients and not (way.real == "f32" and became.get(seed) == "kink"):
@@ -339,49 +311,9 @@ def check_range(first: int, last: int, ways: list[Way], deadline: float = float(
                     became[seed] = "disagrees"
                     print(f"---- seed {seed}: {type(error).__name__}: {error}\n", flush=True)
     totals = Totals({word: sum(each == word for each in became.values()) for word in OUTCOMES})
+    totals.codes.update(codes.values())
     totals.left = [seed for seed in range(first, last) if seed not in became]
     return totals
-
-
-def check_in_processes(given: argparse.Namespace) -> Totals:
-    """Checks seeds in processes of some programs each."""
-    batch = max(10, min(IN_ONE_PROCESS, (given.last - given.first) // (4 * given.jobs)))
-    deadline = time.monotonic() + 60 * given.minutes
-    # Each process has one core: threads of numpy's would stand in each other's way.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-
-    def one(at: int) -> Totals:
-        end = min(at + batch, given.last)
-        minutes = (deadline - time.monotonic()) / 60
-        if minutes <= 0:
-            return Totals(left=list(range(at, end)))
-        options = [
-            "--batch",
-            "--device",
-            given.device,
-            "--minutes",
-            str(minutes),
-            *["--single"] * given.single,
-            *["--debug"] * given.debug,
-        ]
-        command = [sys.executable, __file__, str(at), str(end), *options]
-        try:
-            done = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=BATCH_SECONDS, env=environment
-            )
-        except subprocess.TimeoutExpired as late:
-            done = subprocess.CompletedProcess(
-                command, -1, late.stdout.decode() if late.stdout else "", "no answer in time\n"
-            )
-        totals = Totals.read(done.stdout)
-        if totals is None:
-            print(f"{done.stdout}{done.stderr}seeds {at} to {end}: ended with {done.returncode}", flush=True)
-            return Totals({"disagrees": end - at})
-        print(done.stdout, end="", flush=True)
-        return totals
-
-    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        return sum(pool.map(one, range(given.first, given.last, batch)), Totals())
 
 
 def main() -> None:
@@ -397,7 +329,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no program after that time")
     parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
     given = parser.parse_args()
-    begin = time.monotonic()
+    begun = time.monotonic()
     devices = given.device.split(",")
     if reasons := [reason for device in devices if (reason := missing(device))]:
         sys.exit("; ".join(reasons))
@@ -406,11 +338,12 @@ def main() -> None:
         print(GradientProgram(given.first).text)
         given.last = given.first + 1
     if given.batch or (given.last - given.first <= IN_ONE_PROCESS and given.jobs == 1):
-        totals = check_range(given.first, given.last, ways, begin + 60 * given.minutes)
+        totals = check_range(given.first, given.last, ways, begun + 60 * given.minutes)
         print(f"seeds {given.first} to {given.last}: {totals}")
     else:
-        totals = check_in_processes(given)
-        took = time.monotonic() - begin
+        options = ["--device", given.device, *["--single"] * given.single, *["--debug"] * given.debug]
+        totals = check_in_processes(__file__, given, options, IN_ONE_PROCESS)
+        took = time.monotonic() - begun
         print(f"in all, seeds {given.first} to {given.last} on {given.device}, in {took:.0f} s: {totals}")
     sys.exit(1 if totals.counts["disagrees"] else 0)
 

@@ -561,3 +561,21 @@ def test_fields_of_replaced_functions_that_are_written_since_are_refused(arch):
         function()
         y.fill(3.0)
         add()
+
+
+def test_arrays_of_a_pair_hold_what_the_last_step_left(arch):
+    p, x, later, loss = vector([0.3, 0.7]), vector(), vector(), single()
+
+    def program():
+        x.copy_from(p)
+        oc.ad.checkpoint(lambda _: multiply(x, p, later), 5, [(x, later)], snapshots=2)
+        move(later, p)
+        add_up(later, loss)
+
+    program()
+    expected = [x.to_numpy(), later.to_numpy()]
+    loss.fill(0)
+    with oc.ad.Tape(loss):
+        program()
+    for array, values in zip((x, later), expected, strict=True):
+        np.testing.assert_array_equal(array.to_numpy(), values)

@@ -125,3 +125,42 @@ def test_what_does_not_fit_is_told_by_who_waits_next(streamed):
     x, _ = begun(steps, [1, 100, 2, 3], stream)
     with pytest.raises(oc.OctantsRuntimeError, match=too_much):
         x.grad.to_numpy()
+
+
+@oc.kernel
+def twice(x: VEC, y: VEC):
+    for i in x:
+        y[i] = 2.0 * x[i]
+
+
+@oc.kernel
+def slow(x: VEC, y: VEC, n: oc.i32):
+    for i in x:
+        v = x[i]
+        for k in range(n):
+            v = 0.5 * oc.sin(v) + x[i]
+        y[i] = v
+
+
+@oc.kernel
+def add_up(y: VEC, loss: VEC):
+    for i in y:
+        loss[0] += y[i]
+
+
+@pytest.mark.parametrize("first, second", [(0, 1), (1, 0), (1, 2)])
+def test_the_way_back_has_the_order_of_the_calls_whichever_streams_they_are_in(streamed, first, second):
+    """What the program waits for between its calls, nobody waits for on the way back."""
+    oc.init(arch=getattr(oc, streamed), log_level="error")
+    found = []
+    for streams in ([None] * 3, [None, oc.create_stream(), oc.create_stream()]):
+        x, y, z, loss = made(X), made(np.zeros(4)), made(np.zeros(4)), made([0.0])
+        with oc.ad.Tape(loss):
+            twice(x, y, qd_stream=streams[first])
+            oc.sync(all=True)
+            slow(y, z, 100_000, qd_stream=streams[second])
+            oc.sync(all=True)
+            add_up(z, loss, qd_stream=streams[first])
+            oc.sync(all=True)
+        found.append(x.grad.to_numpy())
+    np.testing.assert_allclose(found[1], found[0])

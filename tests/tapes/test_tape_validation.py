@@ -148,3 +148,22 @@ def test_sparse_fields_are_said_not_to_be_looked_at(debug):
         validated(loss, lambda: [add_all(loss), add_all(loss)])
     assert len(told) == 1
     np.testing.assert_array_equal(x.grad.to_numpy(), 4.0 * np.arange(4))
+
+
+@oc.kernel
+def halve(x: VEC):
+    for i in x:
+        x[i] = 0.5 * x[i] * x[i]
+
+
+def test_what_a_kernel_has_overwritten_is_told_as_such(debug):
+    """And not as a write of another library."""
+    x, loss = made(X), made(0.0)
+
+    def run():
+        halve(x)
+        add_up(x, integers(SAME), loss)
+        halve(x)
+
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*the kernel `halve`"):
+        validated(loss, run)

@@ -286,7 +286,8 @@ class _Rollout:
 
     def grad(self) -> None:
         """All steps back. All arrays that steps write hold what they held before when it is over."""
-        before = [(one, _copy(one)) for one in (*(now for now, _ in self.state), *self.others)]
+        own = (one for pair in self.state for one in pair if one is not None)
+        before = [(one, _copy(one)) for one in (*own, *self.others)]
         watch(self.steps)
         try:
             end = self.n

@@ -226,6 +226,26 @@ def clear_all_gradients(gradient_type: str = "grad") -> None:
             field.fill(0)
 
 
+class _Streams:
+    """Streams of the way back. Its launches come one after the other, whichever streams they are in: what the program ordered the calls by, an event or a wait of
+    the host, is not there on the way back."""
+
+    def __init__(self):
+        #: The stream of the last launch; none is the default one.
+        self._last: Any = None
+
+    def enter(self, stream) -> None:
+        """The next launch is in this stream."""
+        if stream is self._last:
+            return
+        from .._streams import create_event
+
+        event = create_event()
+        event.record(self._last)
+        event.wait(stream)
+        self._last = stream
+
+
 class _Recorded:
     """A call, what was kept of it, and how much of the log was written when it was over."""
 
@@ -292,6 +312,7 @@ class Tape:
         self._forward: FwdMode | None = None
         self._log = WriteLog()
         self._sinks = Sinks()
+        self._streams = _Streams()
         #: What the host has read of what recorded calls wrote, and where.
         self._host_read: tuple[str, str] | None = None
         #: Tensors of torch's that kernels took, with the number of in-place operations that torch has counted.
@@ -463,7 +484,9 @@ class Tape:
         if self.loss is not None:
             _seed(self.loss)
         for recorded in reversed(self.calls):
+            self._streams.enter((recorded.kwargs or {}).get("qd_stream") if recorded.record is not None else None)
             self._go_back(recorded)
+        self._streams.enter(None)
         if self._compared:
             self._compare()
 
@@ -479,10 +502,16 @@ class Tape:
             return
         if recorded.record is None:  # nothing of the call has derivatives
             return
-        if recorded.snapshot is not None:
-            self._require_values(recorded)
+        wrong = None if recorded.snapshot is None else self._wrong_value(recorded)
         derivatives = 0 if self._is_step else recorded.entries
         called._replay_grad(recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives)
+        if wrong is not None:
+            # What the log knows of was refused before.
+            raise OctantsAssertionError(
+                f"validation: the gradients of `{called.__name__}` need what `{wrong}` held when it ran, "
+                "and it holds something else now. Not a kernel or a method of Octants wrote it: another library did, "
+                "through a view of its memory"
+            )
 
     def _require_unwritten(self, recorded: _Recorded) -> None:
         """Refuses to hand gradients of what the host has written to a function that wrote something else there."""
@@ -496,16 +525,10 @@ class Tape:
                     "write it by a kernel that the tape records, so that gradients of what was there before are kept apart",
                 )
 
-    def _require_values(self, recorded: _Recorded) -> None:
-        """Refuses to go back on other values than the kernel saw."""
+    def _wrong_value(self, recorded: _Recorded) -> str | None:
+        """What holds other values than the kernel saw."""
         now = dict(recorded.called._needed_values(recorded.record))
-        for name, value in recorded.snapshot or ():
-            if now.get(name) != value:
-                raise OctantsAssertionError(
-                    f"validation: the gradients of `{recorded.called.__name__}` need what `{name}` held when it ran, "
-                    "and it holds something else now. Not a kernel or a method of Octants wrote it: another library did, "
-                    "through a view of its memory"
-                )
+        return next((name for name, value in recorded.snapshot or () if now.get(name) != value), None)
 
     def _clear_arrays(self) -> None:
         """Sets the gradients of all ndarrays and tensors to zero that kernels were called with."""
