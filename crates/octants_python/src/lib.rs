@@ -51,6 +51,7 @@ fn finish(py: Python<'_>) {
 fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     host::source::note_import();
+    gateway::errors::introduce(session::runtime::SESSIONS);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let (major, minor, patch) = octants::llvm_version();
     module.add("llvm_version", format!("{major}.{minor}.{patch}"))?;

@@ -1,5 +1,7 @@
 //! From diagnostics and errors of the facade to Python exceptions.
 
+use std::sync::OnceLock;
+
 use octants::diag::{Class, Code, Diagnostic, Frame, SourceMap, Style, render_all};
 use octants::front::TraceError;
 use octants::ir::LocData;
@@ -10,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::gateway::interrupt;
-use crate::session::runtime::Runtime;
 
 /// An exception of the package's own, by its class's name.
 pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
@@ -103,8 +104,7 @@ pub fn forked(py: Python<'_>) -> PyErr {
 
 /// Whether the current session is one that a forked child may not use.
 fn is_forked(py: Python<'_>) -> bool {
-    let current = runtime(py).and_then(|runtime| runtime.get().get());
-    octants::forked::is_cut_off() || current.is_some_and(|current| current.session.is_cut_off())
+    octants::forked::is_cut_off() || SESSIONS.get().is_some_and(|sessions| (sessions.is_cut_off)(py))
 }
 
 /// An error of a session or an array.
@@ -133,11 +133,7 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
             let diagnostic = Diagnostic::new(Code::StaleHandle, error.to_string()).help(help);
             from_diagnostic(py, diagnostic, &SourceMap::new())
         }
-        // Kernels of all sessions are in the files that the runtime has read.
-        Error::Late(fault) => match runtime(py) {
-            Some(runtime) => from_fault(py, fault, runtime.get().sources().map()),
-            None => from_fault(py, fault, &SourceMap::new()),
-        },
+        Error::Late(fault) => with_sources(py, |map| from_fault(py, fault, map)),
         Error::TapeLimit { .. } => plain(py, Code::TapeLimit, error.to_string()),
         Error::Invalid { message } => exception(py, "OctantsRuntimeError", message),
         Error::Unsupported { message } => exception(py, "OctantsRuntimeError", message),
@@ -148,10 +144,6 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
             let help = "all that was on it is gone: oc.init() begins anew; a kernel that reached outside its arrays is named by \
                         oc.init(debug=True)";
             let mut diagnostic = Diagnostic::new(Code::DeviceLost, error.to_string()).help(help);
-            // Kernels of all sessions are in the files that the runtime has read.
-            let Some(runtime) = runtime(py) else {
-                return from_diagnostic(py, diagnostic, &SourceMap::new());
-            };
             for kernel in launched {
                 let Some(span) = kernel.place.span else { continue };
                 if diagnostic.span.is_none() {
@@ -160,17 +152,39 @@ pub fn from_error(py: Python<'_>, error: &Error) -> PyErr {
                     diagnostic = diagnostic.label(span, format!("`{}` was launched before", kernel.name));
                 }
             }
-            from_diagnostic(py, diagnostic, runtime.get().sources().map())
+            with_sources(py, |map| from_diagnostic(py, diagnostic, map))
         }
         Error::Cancelled => interrupted(py, "it was interrupted before it was done"),
         Error::Internal { stage, message } => bug(&format!("{stage}: {message}")),
     }
 }
 
-/// The runtime of this process.
-pub fn runtime(py: Python<'_>) -> Option<Bound<'_, Runtime>> {
-    let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
-    runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok())
+/// What exceptions say of sessions, which stand above: who has them tells it when the module is imported.
+pub struct Sessions {
+    /// Whether the current one is of a process that this one was forked from.
+    pub is_cut_off: fn(Python<'_>) -> bool,
+    /// Hands over the files that kernels of all sessions are in.
+    pub with_sources: fn(Python<'_>, &mut dyn FnMut(&SourceMap)),
+}
+
+static SESSIONS: OnceLock<Sessions> = OnceLock::new();
+
+/// What exceptions say of sessions from now on; the first to tell it counts.
+pub fn introduce(sessions: Sessions) {
+    SESSIONS.get_or_init(|| sessions);
+}
+
+/// Makes an exception with the files that kernels of all sessions are in.
+fn with_sources(py: Python<'_>, make: impl FnOnce(&SourceMap) -> PyErr) -> PyErr {
+    let (mut make, mut made) = (Some(make), None);
+    if let Some(sessions) = SESSIONS.get() {
+        (sessions.with_sources)(py, &mut |map| made = make.take().map(|make| make(map)));
+    }
+    match (made, make) {
+        (Some(made), _) => made,
+        (None, Some(make)) => make(&SourceMap::new()),
+        (None, None) => bug("an exception was made and lost"),
+    }
 }
 
 /// Something ended early because of a signal. Python's own handler has seen it too: what that raises is what the user expects, and

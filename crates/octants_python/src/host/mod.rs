@@ -7,6 +7,7 @@ mod functions;
 mod globals;
 mod meanings;
 pub mod memo;
+mod numbers;
 pub mod source;
 pub mod template;
 
@@ -46,6 +47,7 @@ use functions::KnownFunction;
 use globals::GlobalNames;
 pub use globals::Globals;
 use memo::Memo;
+pub use numbers::number_of;
 
 type Object<'py> = Bound<'py, PyAny>;
 type DynTracer<'t, 'py> = &'t mut dyn Tracer<Object<'py>>;

@@ -8,10 +8,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use smallvec::SmallVec;
 
-use crate::arrays::buffer_view::BufferView;
-use crate::arrays::field::Field;
 use crate::gateway::errors;
 use crate::interop::{dlpack, numpy};
+use crate::session::runtime;
 
 /// The most axes that an array of a kernel has.
 const MAX_RANK: usize = 12;
@@ -203,12 +202,9 @@ pub struct ForeignArray<'py> {
 }
 
 impl<'py> ForeignArray<'py> {
-    /// The object as an array of another library, if it is one: of numpy, of torch, one that tells where it lies on a GPU, or one that DLPack can look at.
+    /// The object, which is none of ours, as an array of another library, if it is one: of numpy, of torch, one that tells where it lies on a GPU, or one that DLPack can look at.
     pub fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         let host = |array| Ok(Some(Self { array, owner: Owner::Host }));
-        if object.is_instance_of::<Field>() || object.is_instance_of::<BufferView>() {
-            return Ok(None);
-        }
         if numpy::View::of(object).is_some() {
             return host(object.clone());
         }
@@ -325,7 +321,7 @@ pub fn keep_for_stream(
         let cuda = py.import("torch")?.getattr("cuda")?;
         let stream = cuda.call_method1("ExternalStream", (on.stream().0,))?;
         object.call_method1("record_stream", (stream,))?;
-    } else if let Some(runtime) = errors::runtime(py) {
+    } else if let Some(runtime) = runtime::current(py) {
         let behind = compiled.event_behind(on).map_err(|error| errors::from_error(py, &error))?;
         runtime.get().keep_until(behind, object.clone().unbind());
     }

@@ -13,11 +13,12 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::arrays::buffer_view::BufferView;
 use crate::arrays::field::Field;
+use crate::arrays::foreign_array;
 use crate::arrays::ndarray::Ndarray;
 use crate::gateway::errors;
 use crate::host::{self, PyHost};
+use crate::interop::foreign::Owner;
 use crate::interop::foreign::Unwritable;
-use crate::interop::foreign::{ForeignArray, Owner};
 use crate::interop::numpy;
 use crate::session::runtime::ActiveSession;
 use crate::values::aggregate::{self, Layout};
@@ -403,7 +404,7 @@ impl Binder<'_> {
         if let Ok(ndarray) = object.cast::<Ndarray>() {
             return self.octants_array(param, annotation, &ndarray.get().array, object, current);
         }
-        let foreign = ForeignArray::of(object).map_err(|cause| self.not_looked_at(param, object, cause))?;
+        let foreign = foreign_array(object).map_err(|cause| self.not_looked_at(param, object, cause))?;
         if let Some(foreign) = foreign {
             if foreign.owner != Owner::Host && !current.session.shares_device() {
                 let name = &param.spec.name;

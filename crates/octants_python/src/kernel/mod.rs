@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::write_log::{self, Since, WriteLog};
+use crate::arrays::write_log::{self, WriteLog};
 use crate::gateway::interrupt::SignalScope;
 use crate::gateway::under_way::Outside;
 use crate::gateway::{errors, interrupt};
@@ -35,7 +35,10 @@ use crate::interop::foreign::Unwritable;
 use crate::kernel::arguments::{Binder, Param};
 use crate::kernel::bound_kernel::BoundKernel;
 use crate::kernel::step_check::StepCheck;
-use crate::launch::{DerivativeKind, Fit, LaunchArguments, Objects, Sizing, Specialisation, Words};
+use crate::launch::{
+    DerivativeKind, Fit, LaunchArguments, Objects, Since, Sizing, Specialisation, Words, require_unchanged,
+    tell_of_launch,
+};
 use crate::session::dump::dump;
 use crate::session::runtime::{Runtime, SessionHolder};
 use crate::session::stream;
@@ -43,7 +46,7 @@ use crate::values::traced::Traced;
 use crate::values::{aggregate, dtype, host_only};
 
 use recording::RecordUse;
-pub use recording::{Record, Sinks, TapeChecks};
+pub use recording::{Record, Sinks};
 
 /// How many pieces of code are kept for the same arguments where Python evaluated something else for each. Chosen, not measured.
 const MAX_EVALUATING: usize = 64;
@@ -287,7 +290,7 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let compiled = &*specialisation.compiled;
         if write_log::is_open() {
-            write_log::launches(py, &self.signature.name, specialisation, launch.bytes())?;
+            tell_of_launch(py, &self.signature.name, specialisation, launch.bytes())?;
         }
         let mirror = launch.upload(py, compiled, stream)?;
         let launch = &*launch;
@@ -761,14 +764,7 @@ impl Kernel {
         self.with_arguments(args, kwargs, |arguments, stream| {
             let mut launch = LaunchArguments::new(stream.is_some());
             let code = self.find_or_make(args.py(), What::Value, arguments, &mut launch)?;
-            write_log::require_unchanged(
-                args.py(),
-                &code,
-                launch.bytes(),
-                (log.get(), since),
-                own.get(),
-                called,
-            )
+            require_unchanged(args.py(), &code, launch.bytes(), (log.get(), since), own.get(), called)
         })
     }
 

@@ -19,15 +19,15 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::{Kernel, What};
-use crate::arrays::write_log::{self, Since};
+use crate::arrays::write_log;
 use crate::gateway::interrupt::SignalScope;
 use crate::gateway::under_way::Outside;
 use crate::gateway::{errors, stack};
 use crate::kernel::derivative_errors;
 use crate::kernel::step_check::StepCheck;
 use crate::launch::{
-    CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, Rebound,
-    Specialisation, companions, first_bytes, storage,
+    CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, Rebound, Since,
+    Specialisation, TapeChecks, companions, first_bytes, needed_values, storage,
 };
 use crate::session::runtime::ActiveSession;
 
@@ -68,19 +68,6 @@ impl Record {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.arguments.visit(&visit)
     }
-}
-
-/// What the launches of a kernel in a tape are checked for: parameters without memory for gradients through which these would be lost, and iterations that meet.
-#[derive(Default)]
-pub struct TapeChecks {
-    /// What the kernel stores there has gradients.
-    pub sinks: Vec<usize>,
-    /// What the kernel computes depends on them.
-    pub constants: Vec<usize>,
-    /// In debug mode, where only a run shows whether iterations of a parallel loop meet.
-    pub meetings: Option<MeetingCheck>,
-    /// Whether the kernel has sparse fields, of whose runs nothing shows that.
-    pub has_trees: bool,
 }
 
 /// Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them.
@@ -394,7 +381,7 @@ impl Kernel {
         let mut kept = None;
         let what = if code.recorder.is_some() { RecordUse::Make(&mut kept) } else { RecordUse::None };
         let result = self.launch(py, code, launch, stream, what)?;
-        let untold = write_log::needed_values(backward, &back, |param| untold.contains(&param))?;
+        let untold = needed_values(backward, &back, |param| untold.contains(&param))?;
         let line = write_log::user_line(py)?;
         let record = Record { backward: Arc::clone(backward), arguments: kept_arguments, kept, untold, line };
         Ok((result, Some(record)))
@@ -466,7 +453,7 @@ impl Kernel {
         since.check(py, &called, backward, launch.bytes())?;
         if !record.untold.is_empty() {
             let is_untold = |param| record.untold.iter().any(|&(untold, _)| untold == param);
-            let now = write_log::needed_values(backward, &launch, is_untold)?;
+            let now = needed_values(backward, &launch, is_untold)?;
             if let Some((&(param, _), _)) = record.untold.iter().zip(&now).find(|(then, now)| then != now) {
                 let array = backward.compiled.param_name(param);
                 let text = format!(
@@ -485,7 +472,7 @@ impl Kernel {
     pub(super) fn values_of_record(&self, py: Python<'_>, record: &Record) -> PyResult<Vec<(String, u64)>> {
         let mut launch = LaunchArguments::new(true);
         self.bind_record(py, record, &mut launch)?;
-        let values = write_log::needed_values(&record.backward, &launch, |_| true)?;
+        let values = needed_values(&record.backward, &launch, |_| true)?;
         let name = |param| record.backward.compiled.param_name(param).to_owned();
         Ok(values.into_iter().map(|(param, sum)| (name(param), sum)).collect())
     }

@@ -14,7 +14,7 @@ use octants::front::{Dependency, LowerOptions, Lowered, Origin, Step, lower_kern
 use pyo3::prelude::*;
 
 use super::recording::Asked;
-use super::{Kernel, TapeChecks, What};
+use super::{Kernel, What};
 use crate::arrays::tensor;
 use crate::gateway::interrupt::SignalScope;
 use crate::gateway::under_way::Outside;
@@ -23,7 +23,9 @@ use crate::host::evaluation::{ChangedMember, Evaluations, LaunchEvaluations};
 use crate::host::template::TemplateKey;
 use crate::host::{Globals, PyHost};
 use crate::kernel::arguments::Binder;
-use crate::launch::{DerivativeKind, Fit, LaunchArguments, Specialisation, companions, input_number};
+use crate::launch::{
+    DerivativeKind, Fit, LaunchArguments, Specialisation, TapeChecks, companions, input_number,
+};
 use crate::session::disk_cache;
 use crate::session::runtime::ActiveSession;
 

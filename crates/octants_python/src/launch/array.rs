@@ -9,10 +9,11 @@ use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
 use crate::arrays::buffer_view::BufferView;
+use crate::arrays::foreign_array;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
 use crate::gateway::errors;
-use crate::interop::foreign::{Elements, ForeignArray, Owner, Placement, Unwritable};
+use crate::interop::foreign::{Elements, Owner, Placement, Unwritable};
 use crate::interop::{dlpack, foreign, numpy};
 
 /// An array: its type, which parameter it is, and where it goes in the block.
@@ -118,7 +119,7 @@ impl ArrayInput {
             Some(fit) => return Ok(fit),
         }
         // Why one cannot be looked at is said where types of arguments are.
-        let foreign = match ForeignArray::of(object) {
+        let foreign = match foreign_array(object) {
             Err(error) if error.is_instance_of::<PyException>(object.py()) => None,
             foreign => foreign?,
         };

@@ -23,6 +23,7 @@ use super::instance_dict::InstanceDict;
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::arrays::tensor;
+use crate::host::number_of;
 use crate::host::template::{self, TemplateKey};
 use crate::values::number;
 
@@ -683,7 +684,7 @@ fn readings(dependencies: Dependencies<'_, '_>) -> Vec<Reading> {
         if of.is_some() && fixed[at] && !is_needed[at] {
             readings[at] = match dependency.role {
                 _ if has_members[at] => Reading::Compared,
-                Role::Constant if number::of(&dependency.object).is_some() => Reading::Kept,
+                Role::Constant if number_of(&dependency.object).is_some() => Reading::Kept,
                 // What it holds may change.
                 Role::Constant if !is_lasting(&dependency.object) => Reading::Anew,
                 Role::Constant | Role::Walked | Role::Same(_) => Reading::Compared,

@@ -24,9 +24,10 @@ use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
 use crate::host::Globals;
 use crate::host::evaluation::Evaluations;
+use crate::host::number_of;
 use crate::interop::foreign::Unwritable;
-use crate::kernel::TapeChecks;
-use crate::values::{aggregate, number};
+use crate::launch::TapeChecks;
+use crate::values::aggregate;
 
 pub struct Specialisation {
     pub epoch: u64,
@@ -279,7 +280,7 @@ impl Specialisation {
             let Some(object) = self.input(py, arguments, &Members::new(), index) else { continue };
             let is_taken = match &input.check {
                 Check::Constant(_) | Check::Type(_) | Check::Anything => {
-                    number::of(&object).is_some()
+                    number_of(&object).is_some()
                         || object.is_instance_of::<PyBool>()
                         || object.is_instance_of::<PyString>()
                 }
@@ -423,7 +424,7 @@ impl Specialisation {
             return Ok(BoundValues::Differ);
         }
         for FormulaInput { param, at } in &self.formulas {
-            let value = param.formula.value(|input| number::of(&known(py, arguments, read, input)));
+            let value = param.formula.value(|input| number_of(&known(py, arguments, read, input)));
             let Some(constant) = value.and_then(|value| param.constant(value)) else {
                 return Ok(BoundValues::Differ);
             };
@@ -545,7 +546,7 @@ impl Specialisation {
 
 /// Whether code can be told of it, in place of being made for it.
 fn may_vary(object: &Bound<'_, PyAny>) -> bool {
-    number::of(object).is_some() || aggregate::is_tensor(object)
+    number_of(object).is_some() || aggregate::is_tensor(object)
 }
 
 /// The members behind the arguments of a launch, and how each of them is read: anew, if nothing is recalled.

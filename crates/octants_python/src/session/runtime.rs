@@ -80,6 +80,25 @@ pub struct Fastcache {
     pub names_others: bool,
 }
 
+/// The runtime of this process.
+pub fn current(py: Python<'_>) -> Option<Bound<'_, Runtime>> {
+    let runtime = py.import("octants._session").and_then(|session| session.getattr("runtime")).ok();
+    runtime.and_then(|runtime| runtime.cast_into::<Runtime>().ok())
+}
+
+/// What exceptions say of sessions.
+pub const SESSIONS: errors::Sessions = errors::Sessions {
+    is_cut_off: |py| {
+        let current = current(py).and_then(|runtime| runtime.get().get());
+        current.is_some_and(|current| current.session.is_cut_off())
+    },
+    with_sources: |py, tell| {
+        if let Some(runtime) = current(py) {
+            tell(runtime.get().sources().map());
+        }
+    },
+};
+
 impl Runtime {
     pub fn sources(&self) -> &Sources {
         &self.sources

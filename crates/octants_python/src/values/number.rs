@@ -1,12 +1,9 @@
 //! Python numbers as machine numbers, without a detour where the object is exactly an `int` or a `float`.
 
-use octants::front::{Host, Meaning, Number};
 use octants::ir::{Const, Scalar};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
-
-use crate::host::PyHost;
 
 /// The low 64 bits of an integer (`int`, `bool`, or anything with `__index__`); `None` if it is no integer.
 pub fn wrapped_integer(object: &Bound<'_, PyAny>) -> Option<PyResult<u64>> {
@@ -53,29 +50,6 @@ pub fn real(object: &Bound<'_, PyAny>) -> Option<f64> {
         return None;
     }
     object.extract().ok()
-}
-
-/// A number that code may be told of: an integer that is no truth value, or a real; those of numpy, too. Huge integers are none.
-pub fn of(object: &Bound<'_, PyAny>) -> Option<Number> {
-    if let Ok(float) = object.cast::<PyFloat>() {
-        return Some(Number::Float(float.value()));
-    }
-    if object.is_instance_of::<PyBool>() {
-        return None;
-    }
-    if object.is_instance_of::<PyInt>() {
-        return object.extract::<i64>().ok().map(|value| Number::Int(value.into()));
-    }
-    numpy_number(object)
-}
-
-#[cold]
-fn numpy_number(object: &Bound<'_, PyAny>) -> Option<Number> {
-    match PyHost::new(object.py()).meaning(object) {
-        Meaning::Int(value) => Some(Number::Int(value)),
-        Meaning::Float(value) => Some(Number::Float(value)),
-        _ => None,
-    }
 }
 
 /// Whether it is a number of Python's own kind: using it runs no code of Python's.
