@@ -28,6 +28,13 @@ TAKEN = {
 
 ANNOTATIONS = {"array": "R1", "template": "oc.template()", "any": "oc.Tensor", "rows": "R2", "number": "oc.f64", "integer": "oc.i32"}  # fmt: skip
 
+#: Shapes of kernels whose way back needs what they left in the arrays that they write.
+KEEPING = ("red_black", "in_order", "swap_ends", "carried", "branch", "until", "permuted", "several", "active", "matrix", "transposed", "extreme", "all_rows",
+           "vectors_in_place", "row")  # fmt: skip
+
+#: Shapes of kernels that may be launched again and again.
+REPEATED = ("in_place", "in_place", "add", "scatter", "total", "map")
+
 HEAD = '''"""Made by tests/generators/tape_programs.py."""
 
 import dataclasses
@@ -125,6 +132,8 @@ class Kernel:
     written: set[str] = field(default_factory=set)
     #: Whether one iteration uses one element, so that arrays may be one.
     is_elementwise: bool = False
+    #: Whether the way back needs what it left in the arrays that it writes.
+    keeps_results: bool = False
 
     @property
     def text(self) -> str:
@@ -193,7 +202,7 @@ class TapeProgram:
 
     def make_arrays(self) -> None:
         kinds = list(KINDS)
-        for name in "abcdefg"[: self.random.randrange(3, 8)]:
+        for name in "abcdefgh"[: self.random.randrange(3, 9)]:
             self.arrays[name] = Array(name, self.random.choices(kinds, [KINDS[kind] for kind in kinds])[0])
         if not any(one.kind == "ndarray" for one in self.arrays.values()):
             self.arrays["a"].kind = "ndarray"
@@ -297,9 +306,9 @@ class TapeProgram:
         """A kernel of a shape, between chosen arrays or any."""
         shapes = {"map": 5, "gather": 2, "scatter": 2, "in_place": 5, "add": 3, "permuted": 1, "red_black": 2, "total": 2, "extreme": 1, "in_order": 1,
                   "swap_ends": 1, "several": 2, "loop": 2, "until": 1, "branch": 2, "carried": 1, "forked": 1}  # fmt: skip
-        if "rows" in self.arrays:
+        if "rows" in self.arrays and ("rows" not in self.needed or self.often(0.05)):
             shapes |= {"row": 5, "all_rows": 1, "transposed": 1}
-        if "v" in self.arrays:
+        if "v" in self.arrays and ("v" not in self.needed or self.often(0.05)):
             shapes |= {"vectors": 3, "vectors_in_place": 3, "matrix": 1}
         if any(one.kind == "sparse" for one in self.arrays.values()):
             shapes |= {"active": 2}
@@ -313,6 +322,7 @@ class TapeProgram:
         if source is None:
             source = self.fit_to_write(others) if shape in ("several", "active") else self.pick(*others)
         getattr(self, f"_{shape}")(made, target, source)
+        made.keeps_results = shape in KEEPING
         self.kernels.append(made)
         return made
 
@@ -564,7 +574,11 @@ class TapeProgram:
     ) -> None:
         taken = set(kernel.arrays)
         given = []
-        self.needed |= kernel.arrays - kernel.written - {"rows"}
+        if depth > 1:
+            # It is launched once more.
+            self.needed |= kernel.arrays - kernel.written
+        else:
+            self.needed |= kernel.arrays - (set() if kernel.keeps_results else kernel.written)
         for one in kernel.params:
             argument = one.argument if exact else self.argument(kernel, one, taken)
             if argument != one.argument and argument in self.arrays:
@@ -583,6 +597,9 @@ class TapeProgram:
 
     def change(self, depth: int = 1) -> None:
         """The host changes something that launches read."""
+        if "checkpoint" in self.features and self.often(0.9):
+            # Its steps run again on the way back.
+            return
         choices = (
             ["pair", "vector", "data"]
             + ["object", "object", "gains", "time"] * self.uses_object
@@ -652,9 +669,11 @@ class TapeProgram:
 
     def steps_in_time(self) -> None:
         """A loop of the host over rows."""
+        if "rows" in self.needed and self.often(0.9):
+            return
         kernels = [self.kernel("row")]
         if self.often(0.4):
-            kernels.append(self.kernel())
+            kernels.append(self.kernel(self.pick(*REPEATED) if self.often(0.9) else None))
         self.add(f"for t in range({ROWS}):")
         if self.uses_object:
             self.add("thing.t = t", 2)
@@ -664,6 +683,7 @@ class TapeProgram:
                 self.body.pop()
         for one in kernels:
             self.launch(one, 2, "t")
+        self.needed.add("rows")
 
     def rollout(self) -> None:
         """Steps of a checkpoint."""
@@ -875,7 +895,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             elif kind == "large":
                 self.large_kernel()
             elif kind == "repeat":
-                one = self.kernel()
+                one = self.kernel(self.pick(*REPEATED) if self.often(0.9) else None)
                 self.add(f"for turn in range({self.pick(2, 3, 4)}):")
                 if self.often(0.5):
                     self.change(2)
@@ -947,7 +967,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         made.params.append(Parameter("seen", "seen", "seen", "oc.f64"))
         made.lines += [f"for i in {self.over(y)}:", f"    {y}[i] = {self.bounded([f'{y}[i]', 'seen'])}"]
         self.late.append(made)
-        self.add(f"seen = held(float({source}.to_numpy()[{self.random.randrange(self.size)}]))")
+        self.add(f"seen = held(1.07 * float({source}.to_numpy()[{self.random.randrange(self.size)}]) + 0.013)")
         self.launch(made, exact=True)
 
     def measure(self) -> None:

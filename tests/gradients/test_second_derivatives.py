@@ -221,3 +221,60 @@ def test_wrong_arguments():
         oc.ad.hessian_vector_product(lambda: None, loss, x, np.ones(3))
     with oc.ad.Tape(loss), pytest.raises(oc.OctantsRuntimeError, match="cannot stand inside a Tape"):
         oc.ad.FwdMode(x, x, seed=[1.0, 0.0]).__enter__()
+
+
+@pytest.mark.parametrize("kind", ["ndarray", "field"])
+def test_functions_with_gradients_of_their_own(arch, kind):
+    make = {"ndarray": oc.ndarray, "field": oc.field}[kind]
+    x, y, loss = (make(oc.f64, shape, needs_grad=True, needs_dual=True) for shape in (2, 2, ()))
+    at = np.array([0.3, 0.9])
+    x.from_numpy(at)
+    annotation, total = {"ndarray": (VEC, SCALAR), "field": (oc.template(), oc.template())}[kind]
+
+    @oc.kernel
+    def sine(x: annotation, y: annotation):
+        for i in x:
+            y[i] = oc.sin(x[i])
+
+    @oc.kernel
+    def sine_back(x: annotation, y: annotation):
+        for i in x:
+            x.grad[i] += oc.cos(x[i]) * y.grad[i]
+
+    @oc.kernel
+    def add_up(y: annotation, loss: total):
+        for i in y:
+            loss[None] += y[i] ** 2
+
+    @oc.ad.grad_replaced
+    def replaced(x, y):
+        sine(x, y)
+
+    @oc.ad.grad_for(replaced)
+    def back(x, y):
+        sine_back(x, y)
+        y.grad.fill(0)
+
+    @oc.ad.grad_replaced
+    def on_host(x, y):
+        sine(x, y)
+
+    @oc.ad.grad_for(on_host)
+    def back_on_host(x, y):
+        x.grad.from_numpy(x.grad.to_numpy() + np.cos(x.to_numpy()) * y.grad.to_numpy())
+
+    def run(function):
+        function(x, y)
+        add_up(y, loss)
+
+    direction = np.array([2.0, -1.0])
+    if kind == "field":
+        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1102.*`x.grad`"):
+            oc.ad.hessian_vector_product(lambda: run(replaced), loss, x, direction)
+        return
+    for _ in range(2):
+        _, gradient, product = oc.ad.hessian_vector_product(lambda: run(replaced), loss, x, direction)
+        np.testing.assert_allclose(gradient, np.sin(2 * at))
+        np.testing.assert_allclose(product, 2 * np.cos(2 * at) * direction)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*no second derivatives"):
+        oc.ad.hessian_vector_product(lambda: run(on_host), loss, x, direction)

@@ -7,7 +7,7 @@ import warnings
 from _thread import get_ident
 
 from .._fields.builder import companions, materialise_root
-from .._fields.field import user_line
+from .._fields.field import Field, user_line
 from .._octants import Kernel, Sinks, StepCheck, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
@@ -191,9 +191,26 @@ class _ByHand(Bystander):
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         called = f"`{self.recorded.called.__name__}`, called at {self.recorded.line},"
         kernel._require_unchanged(args, kwargs, self.tape._log, self._own, self.recorded.entries, called)
-        return kernel._launch(args, kwargs, False, self.tape._step)
+        return kernel._launch(args, kwargs, self.tape._forward is not None, self.tape._step)
+
+    def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
+        if self.tape._forward is None:
+            return
+        if not zeros or index is not None:
+            self._refuse_host(array, method)
+        if isinstance(array, Field):
+            array._second_derivatives().fill(0)
+
+    def _refuse_host(self, array, method: str) -> None:
+        raise refusal(
+            "OC1105",
+            f"`{method}` of {_name_of(array)} in the function that goes back for `{self.recorded.called.__name__}`: what the host computes has no second derivatives",
+            "compute it in a kernel",
+        )
 
     def _host_reads(self, array, method: str) -> None:
+        if self.tape._forward is not None:
+            self._refuse_host(array, method)
         writer = self.tape._log.writer_since(array, self.recorded.entries)
         if writer is not None and self._own.writer_since(array, 0) is None:
             raise refusal(
