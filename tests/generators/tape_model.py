@@ -137,7 +137,7 @@ class Array:
         return at
 
     def __getitem__(self, index):
-        return self.cells[self._at(index)]
+        return View(self, index) if isinstance(index, slice) else self.cells[self._at(index)]
 
     def __setitem__(self, index, value):
         at = self._at(index)
@@ -168,6 +168,22 @@ class Array:
 
     def copy_from(self, other) -> None:
         self.cells = copy.deepcopy(other.cells)
+
+
+class View(Array):
+    """A part of an array of one axis."""
+
+    def __init__(self, whole, part):
+        self.whole, self.first = whole, part.start
+        self.shape = (part.stop - part.start,)
+
+    def __getitem__(self, index):
+        self._at(index)
+        return self.whole[index + self.first]
+
+    def __setitem__(self, index, value):
+        self._at(index)
+        self.whole[index + self.first] = value
 
 
 class Structs(Array):
@@ -241,7 +257,7 @@ class _Node:
 root, i = _Node(), None
 
 
-Tensor = None
+Tensor = BufferView = None
 
 
 class Backend:
@@ -276,6 +292,10 @@ class World:
         self.given: list | None = None
         #: For each kernel that was called, the globals that it has.
         self.baked: dict = {}
+
+    def first(self) -> None:
+        """The first run begins, also from other values."""
+        self.recorded, self.given = [], None
 
     def again(self) -> None:
         """Another run begins; the first one is over."""

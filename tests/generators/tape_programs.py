@@ -1,39 +1,15 @@
-"""The text of random whole programs that a tape differentiates: kernels of many shapes, and what a host does between their launches.
+"""The text of random whole programs that a tape differentiates: kernels of many shapes (`tape_kernels`), and what a host does between their launches.
 
-Owns the text; `tape_generator` runs it on a device and, by `tape_model`, as plain Python. Values stay near one. Kernels have no races: every location that an iteration reads or
-writes is written by it alone, or by sums. What the host does may be nothing that a tape can follow: then it is refused.
+Owns the text; `tape_generator` runs it on a device and, by `tape_model`, as plain Python. Values stay near one. What the host does may be nothing that a tape can follow: then it is
+refused.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 
-from gradient_programs import PAIRS, SMOOTH, GradientProgram
-
-#: Parameters that all kernels may read, and how many rows arrays of two axes have.
-WEIGHTS, ROWS = 4, 4
-
-#: Kinds of arrays of one axis, and how often each is made.
-KINDS = {"ndarray": 5, "field": 4, "tensor": 2, "sparse": 0.4, "member": 1}
-
-#: How an array of one kind may be a parameter; "global" is none.
-TAKEN = {
-    "ndarray": ("array", "array", "any"),
-    "field": ("global", "template", "any"),
-    "tensor": ("any",),
-    "sparse": ("global", "global", "template"),
-    "member": ("global",),
-}
-
-ANNOTATIONS = {"array": "R1", "template": "oc.template()", "any": "oc.Tensor", "rows": "R2", "number": "oc.f64", "integer": "oc.i32"}  # fmt: skip
-
-#: Shapes of kernels whose way back needs what they left in the arrays that they write.
-KEEPING = ("red_black", "in_order", "swap_ends", "carried", "branch", "until", "permuted", "several", "active", "matrix", "transposed", "extreme", "all_rows",
-           "vectors_in_place", "row")  # fmt: skip
-
-#: Shapes of kernels that may be launched again and again.
-REPEATED = ("in_place", "in_place", "add", "scatter", "total", "map")
+from gradient_programs import GradientProgram
+from tape_kernels import REPEATED, ROWS, WEIGHTS, Array, Kernel, Parameter, TapeKernels
 
 HEAD = '''"""Made by tests/generators/tape_programs.py."""
 
@@ -81,471 +57,24 @@ class Data:
 '''
 
 
-@dataclass
-class Array:
-    """An array of reals by its name."""
-
-    name: str
-    kind: str
-    #: Of one axis; of vectors; of rows; a single number.
-    shape: str = "line"
-    has_gradient: bool = True
-
-    @property
-    def text(self) -> str:
-        """How it is made."""
-        needs = ", needs_grad=True, needs_dual=True" if self.has_gradient else ""
-        if self.kind == "sparse":
-            return "oc.field(oc.f64, needs_grad=True, needs_dual=True)"
-        if self.kind == "member":
-            return f"oc.types.struct(m=oc.f64, u=V2).field(shape=SIZE{needs}).m"
-        made = {"ndarray": "oc.ndarray", "tensor": "oc.tensor"}.get(self.kind, "oc.field")
-        if self.kind == "tensor":
-            needs = f", needs_grad=True, backend=oc.Backend.{random.Random(self.name).choice(('FIELD', 'NDARRAY'))}"
-        dtype, extent = {"line": ("oc.f64", "SIZE"), "rows": ("oc.f64", f"({ROWS + 1}, SIZE)"), "vectors": ("V2", "SIZE"),
-                         "single": ("oc.f64", "1")}[self.shape]  # fmt: skip
-        return f"{made}({dtype}, {extent}{needs})"
-
-
-@dataclass
-class Parameter:
-    """Of a kernel: how it is taken, and what it takes unless a launch says otherwise."""
-
-    name: str
-    taken: str
-    argument: str
-    annotation: str
-    written: bool = False
-
-
-@dataclass
-class Kernel:
-    """A kernel by what a launch gives it."""
-
-    name: str
-    params: list[Parameter] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    #: Whether it belongs to the class of the program's object.
-    is_method: bool = False
-    #: Names of arrays that it uses, and of those that it writes, all of each of them.
-    arrays: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
-    #: Whether one iteration uses one element, so that arrays may be one.
-    is_elementwise: bool = False
-    #: Whether the way back needs what it left in the arrays that it writes.
-    keeps_results: bool = False
-
-    @property
-    def text(self) -> str:
-        given = [f"{one.name}: {one.annotation}" for one in self.params]
-        depth = "    " * self.is_method
-        head = [
-            f"{depth}@oc.kernel",
-            f"{depth}def {self.name}({', '.join((['self'] if self.is_method else []) + given)}):",
-        ]
-        return "\n".join(head + [f"{depth}    {line}" for line in self.lines])
-
-
-class TapeProgram:
+class TapeProgram(TapeKernels):
     """A program by its seed: its module has `ARRAYS`, those that its inputs are the first values of, and `program()`, which leaves its result in `loss`."""
 
     def __init__(self, seed: int):
-        self.seed = seed
-        self.random = random.Random(seed * 7919 + 1)
-        self.size = self.pick(2, 4, 4, 5, 6)
-        self.fresh = 0
-        self.arrays: dict[str, Array] = {}
-        self.kernels: list[Kernel] = []
+        super().__init__(seed)
         #: Text of a kernel of `gradient_programs`, with what it needs.
         self.large = ""
-        #: Arrays whose values are constants of derivatives.
-        self.constants: set[str] = set()
-        self.features: set[str] = set()
         #: Kernels that are launched in one place only.
         self.late: list[Kernel] = []
-        #: Arrays whose values the way back of an earlier launch may need: what writes them again is refused, mostly.
-        self.needed: set[str] = set()
         #: Arrays that the host writes: their first values are no inputs.
         self.set_by_host: set[str] = set()
         #: Whether the host has seen what kernels wrote: it cannot write then.
         self.has_looked = False
         #: What the program does.
         self.body: list[str] = []
-        self.steps: list[str] = []
-        self.make_arrays()
         self.statements()
         self.measure()
         self.text = self.module()
-
-    # --- words -----------------------------------------------------------------------------------------------------------
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
-    def often(self, share: float) -> bool:
-        return self.random.random() < share
-
-    def new(self, stem: str) -> str:
-        self.fresh += 1
-        return f"{stem}{self.fresh}"
-
-    def number(self) -> str:
-        return f"{self.random.uniform(-1.1, 1.1):.3f}"
-
-    def of_shape(self, shape: str) -> list[str]:
-        return [one.name for one in self.arrays.values() if one.shape == shape]
-
-    def lines(self) -> list[str]:
-        return [name for name in self.of_shape("line") if name not in self.constants and self.arrays[name].has_gradient]
-
-    # --- arrays ----------------------------------------------------------------------------------------------------------
-
-    def make_arrays(self) -> None:
-        kinds = list(KINDS)
-        for name in "abcdefgh"[: self.random.randrange(3, 9)]:
-            self.arrays[name] = Array(name, self.random.choices(kinds, [KINDS[kind] for kind in kinds])[0])
-        if not any(one.kind == "ndarray" for one in self.arrays.values()):
-            self.arrays["a"].kind = "ndarray"
-        if self.often(0.4):
-            self.arrays["rows"] = Array("rows", self.pick("ndarray", "field"), "rows")
-        if self.often(0.35):
-            self.arrays["v"] = Array("v", self.pick("ndarray", "field"), "vectors")
-        if self.often(0.05):
-            self.arrays["bare"] = Array("bare", "ndarray", has_gradient=False)
-        self.arrays["w"] = Array("w", self.pick("ndarray", "field"))
-        self.arrays["total"] = Array("total", self.pick("ndarray", "field"), "single")
-        self.arrays["w"].shape = "weights"
-        self.uses_object = self.often(0.5)
-
-    # --- operands of kernels ---------------------------------------------------------------------------------------------
-
-    def operand(self, kernel: Kernel, name: str, written: bool = False) -> str:
-        """How a kernel's text names an array."""
-        array = self.arrays[name]
-        kernel.arrays.add(name)
-        if written:
-            kernel.written.add(name)
-        for one in kernel.params:
-            if one.argument == name:
-                one.written |= written
-                return one.name
-        taken = self.pick(*TAKEN[array.kind])
-        if array.shape != "line":
-            taken = "global" if array.kind != "ndarray" else "array"
-        if taken == "global":
-            return name
-        annotation = ANNOTATIONS[taken]
-        if taken == "array":
-            annotation = {"rows": "R2", "vectors": "oc.types.ndarray(dtype=V2, ndim=1)"}.get(array.shape, "R1")
-            if array.shape.count(",") > 1:
-                annotation = "R2"
-        made = Parameter(self.new("p"), taken if array.shape == "line" else array.shape, name, annotation, written)
-        kernel.params.append(made)
-        return made.name
-
-    def value(self, kernel: Kernel) -> str:
-        """A number that a launch reads from the host, or a parameter of the program."""
-        kinds = ["weight"] * 4 + ["argument", "global", "vector", "struct", "table", "literal", "data"]
-        kind = self.pick(*kinds, *(["member"] * 4 if kernel.is_method else []))
-        if kind == "weight":
-            return f"{self.operand(kernel, 'w')}[{self.random.randrange(WEIGHTS)}]"
-        if kind == "member":
-            return self.pick("self.rate", "self.rate", "self.gains[0]", f"self.act({self.number()})")
-        if kind == "global":
-            return "RATE"
-        if kind == "literal":
-            return self.number()
-        given = {
-            "argument": ("oc.f64", "number"),
-            "vector": ("V2", "vector"),
-            "struct": ("Pair", "pair"),
-            "table": ("R1", "table"),
-            "data": ("Data", "data"),
-        }[kind]
-        annotation, argument = given
-        if kind == "argument":
-            argument = self.number()
-        found = next(
-            (one.name for one in kernel.params if one.annotation == annotation and one.argument == argument), None
-        )
-        if found is None:
-            found = self.new("n")
-            kernel.params.append(Parameter(found, kind, argument, annotation))
-        self.features.add(kind)
-        return {"argument": found, "vector": f"{found}[{self.random.randrange(2)}]", "struct": f"{found}.{self.pick('a', 'b')}",
-                "table": f"{found}[{self.random.randrange(3)}]", "data": f"{found}.rate"}[kind]  # fmt: skip
-
-    def integer(self, kernel: Kernel, name: str) -> str:
-        """An array of integers."""
-        found = next((one.name for one in kernel.params if one.argument == name), None)
-        if found is None:
-            found = self.new("q")
-            kernel.params.append(Parameter(found, "integers", name, "I1"))
-        self.features.add(name)
-        return found
-
-    def real(self, leaves: list[str], depth: int = 2) -> str:
-        kind = self.random.random()
-        if depth == 0 or kind < 0.15:
-            return self.pick(*leaves)
-        if kind < 0.45:
-            return self.pick(*SMOOTH).format(self.real(leaves, depth - 1))
-        if kind < 0.9:
-            return self.pick(*PAIRS).format(self.real(leaves, depth - 1), self.real(leaves, depth - 1))
-        return f"{self.pick('mixed', 'shared')}({self.real(leaves, depth - 1)}, {self.real(leaves, depth - 1)})"
-
-    def bounded(self, leaves: list[str], depth: int = 2) -> str:
-        """A real that does not grow with the number of times that it is assigned."""
-        # The first leaf is surely in it.
-        inside = f"{self.real(leaves, depth)} + {self.pick('0.7', '1.0', '-0.6')} * {leaves[0]}"
-        return self.pick("oc.sin({})", "0.8 * oc.tanh({})", "0.9 * oc.cos({}) + 0.1", "oc.sin({}) * 0.9").format(inside)
-
-    # --- kernels ---------------------------------------------------------------------------------------------------------
-
-    def kernel(self, shape: str | None = None, given: dict | None = None) -> Kernel:
-        """A kernel of a shape, between chosen arrays or any."""
-        shapes = {"map": 5, "gather": 2, "scatter": 2, "in_place": 5, "add": 3, "permuted": 1, "red_black": 2, "total": 2, "extreme": 1, "in_order": 1,
-                  "swap_ends": 1, "several": 2, "loop": 2, "until": 1, "branch": 2, "carried": 1, "forked": 1}  # fmt: skip
-        if "rows" in self.arrays and ("rows" not in self.needed or self.often(0.05)):
-            shapes |= {"row": 5, "all_rows": 1, "transposed": 1}
-        if "v" in self.arrays and ("v" not in self.needed or self.often(0.05)):
-            shapes |= {"vectors": 3, "vectors_in_place": 3, "matrix": 1}
-        if any(one.kind == "sparse" for one in self.arrays.values()):
-            shapes |= {"active": 2}
-        shape = shape or self.random.choices(list(shapes), list(shapes.values()))[0]
-        made = Kernel(self.new("k"), is_method=self.uses_object and self.often(0.5))
-        given = given or {}
-        lines = self.lines()
-        target = given.get("target") or self.fit_to_write([name for name in lines if name != given.get("source")])
-        source = given.get("source")
-        others = [name for name in lines if name != target]
-        if source is None:
-            source = self.fit_to_write(others) if shape in ("several", "active") else self.pick(*others)
-        getattr(self, f"_{shape}")(made, target, source)
-        made.keeps_results = shape in KEEPING
-        self.kernels.append(made)
-        return made
-
-    def fit_to_write(self, names: list[str]) -> str:
-        """One that nothing needs, mostly."""
-        free = [name for name in names if name not in self.needed]
-        return self.pick(*(free if free and self.often(0.93) else names))
-
-    def over(self, target: str) -> str:
-        return self.pick("range(SIZE)", f"range({target}.shape[0])", target)
-
-    def leaves(self, kernel: Kernel, *first: str) -> list[str]:
-        """What an expression in a loop over elements may use; the first one is surely in it."""
-        if self.often(0.04):
-            found = next((one.name for one in kernel.params if one.annotation == "Data"), None)
-            if found is None:
-                found = self.new("n")
-                kernel.params.append(Parameter(found, "data", "data", "Data"))
-            first = (*first, f"{found}.part[i]")
-        return [*first, *(self.value(kernel) for _ in range(self.random.randrange(1, 4)))]
-
-    def near(self, source: str) -> str:
-        return f"{source}[{self.pick('i', '(i + 1) % SIZE', '(i + SIZE - 1) % SIZE', 'SIZE - 1 - i')}]"
-
-    def _map(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        at = f"{x}[i]" if (elementwise := self.often(0.4)) else self.near(x)
-        kernel.is_elementwise = elementwise
-        kernel.lines += [f"for i in {self.over(y)}:", f"    {y}[i] = {self.bounded(self.leaves(kernel, at))}"]
-
-    def _gather(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        at = f"{x}[{self.integer(kernel, 'link')}[i]]"
-        kernel.lines += [
-            f"for i in {self.over(y)}:",
-            f"    {y}[i] = {self.bounded(self.leaves(kernel, at, self.near(x)))}",
-        ]
-
-    def _scatter(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        where = f"{self.integer(kernel, 'link')}[i]"
-        kernel.lines += [
-            f"for i in {self.over(x)}:",
-            f"    {y}[{where}] {self.pick('+=', '-=')} 0.5 * {self.bounded(self.leaves(kernel, self.near(x)))}",
-        ]
-
-    def _in_place(self, kernel, target, source):
-        y = self.operand(kernel, target, True)
-        first = [f"{y}[i]"] + ([self.near(self.operand(kernel, source))] if self.often(0.5) else [])
-        kernel.lines += [f"for i in {self.over(y)}:"]
-        depth = "    "
-        if self.often(0.25):
-            kernel.lines.append(f"    for _ in range({self.pick('2', '3', self.integer(kernel, 'count') + '[i]')}):")
-            depth *= 2
-        form = self.random.random()
-        if form < 0.6:
-            kernel.lines.append(f"{depth}{y}[i] = {self.bounded(self.leaves(kernel, *first))}")
-        elif form < 0.8:
-            kernel.lines.append(f"{depth}{y}[i] *= {self.bounded(self.leaves(kernel, *first))}")
-        else:
-            kernel.lines.append(f"{depth}t = {self.bounded(self.leaves(kernel, *first))}")
-            kernel.lines.append(f"{depth}{y}[i] = 0.6 * {y}[i] + 0.4 * t * t")
-        if self.often(0.3):
-            kernel.lines.append(f"{depth}{y}[i] = oc.sin({y}[i] * {self.value(kernel)}) + 0.2 * {y}[i]")
-
-    def _add(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        kernel.lines += [
-            f"for i in {self.over(y)}:",
-            f"    {y}[i] {self.pick('+=', '-=')} 0.4 * {self.bounded(self.leaves(kernel, self.near(x)))}",
-        ]
-
-    def _permuted(self, kernel, target, source):
-        y = self.operand(kernel, target, True)
-        at = f"{y}[{self.integer(kernel, 'order')}[i]]"
-        kernel.lines += ["for i in range(SIZE):", f"    {at} = {self.bounded(self.leaves(kernel, at))}"]
-
-    def _red_black(self, kernel, target, source):
-        y = self.operand(kernel, target, True)
-        for first, other in self.pick((("2 * i", "2 * i + 1"),), (("2 * i", "2 * i + 1"), ("2 * i + 1", "2 * i"))):
-            kernel.lines += [f"for i in range(SIZE // 2):",
-                             f"    {y}[{first}] = {self.bounded(self.leaves(kernel, f'{y}[{other}]', f'{y}[{first}]'))}"]  # fmt: skip
-
-    def _total(self, kernel, target, source):
-        s, x = self.operand(kernel, "total", True), self.operand(kernel, source)
-        kernel.lines += [
-            f"for i in {self.over(x)}:",
-            f"    {s}[0] {self.pick('+=', '-=')} {self.bounded(self.leaves(kernel, self.near(x)))}",
-        ]
-
-    def _extreme(self, kernel, target, source):
-        s, x = self.operand(kernel, "total", True), self.operand(kernel, source)
-        # Of equal ones each takes all of the gradient: no two are.
-        kernel.lines += [f"for i in {self.over(x)}:",
-                         f"    oc.atomic_{self.pick('max', 'min')}({s}[0], {self.bounded(self.leaves(kernel, f'{x}[i]'))} + 0.0137 * i)"]  # fmt: skip
-
-    def _in_order(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        kernel.lines += ["for _ in range(1):", f"    for i in range(1, SIZE):",
-                         f"        {y}[i] = {self.bounded(self.leaves(kernel, f'{y}[i - 1]', f'{y}[i]', f'{x}[i]'))}"]  # fmt: skip
-
-    def _swap_ends(self, kernel, target, source):
-        y = self.operand(kernel, target, True)
-        kernel.lines += ["for i in range(SIZE // 2):", f"    t = {y}[i]", f"    u = {y}[SIZE - 1 - i]",
-                         f"    {y}[i] = {self.pick('u', '0.6 * u + 0.4 * t', 'oc.sin(u) * t')}",
-                         f"    {y}[SIZE - 1 - i] = {self.pick('t', '0.5 * (t - u)', 't * t - u')}"]  # fmt: skip
-
-    def _several(self, kernel, target, source):
-        """More than one parallel loop."""
-        self._map(kernel, target, source)
-        getattr(self, f"_{self.pick('in_place', 'scatter', 'add', 'red_black', 'total')}")(kernel, source, target)
-        kernel.is_elementwise = False
-
-    def _loop(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        bound = self.pick("3", f"{self.integer(kernel, 'count')}[i]", f"{self.integer(kernel, 'link')}[i] + 1")
-        kernel.lines += [f"for i in {self.over(y)}:", f"    u = {x}[i]", f"    for k in range({bound}):",
-                         f"        u = {self.bounded(self.leaves(kernel, 'u', f'{x}[(i + k) % SIZE]'))}"]  # fmt: skip
-        if self.often(0.3):
-            kernel.lines += [
-                f"        if u > {self.number()}:",
-                f"            {self.pick('break', 'continue', 'u *= 0.5')}",
-            ]
-        kernel.lines.append(f"    {y}[i] {self.pick('=', '+=')} 0.7 * u")
-
-    def _until(self, kernel, target, source):
-        y = self.operand(kernel, target, True)
-        kernel.lines += [f"for i in {self.over(y)}:", "    n = 0", f"    while n < 3 and {y}[i] {self.pick('<', '>')} {self.number()}:", "        n += 1",
-                         f"        {y}[i] = {self.bounded(self.leaves(kernel, f'{y}[i]'))}"]  # fmt: skip
-
-    def _branch(self, kernel, target, source):
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        kernel.lines += [f"for i in {self.over(y)}:", f"    if {self.pick(f'{x}[i] > {self.number()}', f'{y}[i] < {self.number()}', 'i % 2 == 0', self.integer(kernel, 'flag') + '[i] == 1')}:",
-                         f"        {y}[i] = {self.bounded(self.leaves(kernel, f'{x}[i]', f'{y}[i]'))}"]  # fmt: skip
-        if self.often(0.5):
-            kernel.lines += [
-                "    else:",
-                f"        {y}[i] {self.pick('=', '+=', '*=')} {self.bounded(self.leaves(kernel, f'{x}[i]'))}",
-            ]
-
-    def _carried(self, kernel, target, source):
-        """A sum that one iteration carries along all others."""
-        y, x = self.operand(kernel, target, True), self.operand(kernel, source)
-        kernel.lines += ["for _ in range(1):", f"    u = {self.value(kernel)}", "    for i in range(SIZE):", f"        u = {self.bounded(self.leaves(kernel, 'u', f'{x}[i]'))}",
-                         f"        {y}[i] = u"]  # fmt: skip
-
-    def _forked(self, kernel, target, source):
-        y, x, s = self.operand(kernel, target, True), self.operand(kernel, source), self.operand(kernel, "total", True)
-        kernel.lines += ["with oc.stream_parallel():", "    for i in range(SIZE):", f"        {y}[i] = {self.bounded(self.leaves(kernel, f'{x}[i]'))}",
-                         "with oc.stream_parallel():", "    for i in range(SIZE):", f"        {s}[0] += {self.bounded(self.leaves(kernel, f'{x}[i]'))}"]  # fmt: skip
-
-    def _row(self, kernel, target, source):
-        """A step from one row to the next."""
-        m = self.operand(kernel, "rows", True)
-        if kernel.is_method and self.often(0.5):
-            now = "self.t"
-        else:
-            now = self.new("t")
-            kernel.params.append(Parameter(now, "time", "0", "oc.i32"))
-        first = [f"{m}[{now}, {self.pick('i', '(i + 1) % SIZE')}]", f"{m}[{now}, i]"]
-        if self.often(0.3):
-            first.append(self.near(self.operand(kernel, source)))
-        kernel.lines += [
-            "for i in range(SIZE):",
-            f"    {m}[{now} + 1, i] {self.pick('=', '=', '+=')} {self.bounded(self.leaves(kernel, *first))}",
-        ]
-
-    def _all_rows(self, kernel, target, source):
-        m = self.operand(kernel, "rows", True)
-        kernel.lines += [
-            "for i in range(SIZE):",
-            f"    for t in range({ROWS}):",
-            f"        {m}[t + 1, i] = {self.bounded(self.leaves(kernel, f'{m}[t, i]'))}",
-        ]
-
-    def _transposed(self, kernel, target, source):
-        m = self.operand(kernel, "rows", True)
-        kernel.lines += [f"for i, j in oc.ndrange({min(ROWS + 1, self.size)}, {min(ROWS + 1, self.size)}):", "    if i < j:", f"        t = {m}[i, j]",
-                         f"        {m}[i, j] = {self.pick(f'{m}[j, i]', f'oc.sin({m}[j, i]) + 0.3 * t')}", f"        {m}[j, i] = {self.pick('t', 't * t')}"]  # fmt: skip
-
-    def _vectors(self, kernel, target, source):
-        y, v = self.operand(kernel, target, True), self.operand(kernel, "v")
-        kernel.lines += [
-            "for i in range(SIZE):",
-            f"    u = {v}[i]",
-            f"    {y}[i] = {self.bounded(self.leaves(kernel, 'u[0]', self.pick('u.dot(u)', 'u.norm_sqr()', 'u[1]')))}",
-        ]
-
-    def _vectors_in_place(self, kernel, target, source):
-        v, x = self.operand(kernel, "v", True), self.operand(kernel, source)
-        kernel.lines.append("for i in range(SIZE):")
-        form = self.random.random()
-        if form < 0.3:
-            kernel.lines.append(
-                f"    {v}[i] = V2([{self.bounded(self.leaves(kernel, f'{v}[i][1]', f'{x}[i]'))}, 0.7 * {v}[i][0]])"
-            )
-        elif form < 0.6:
-            kernel.lines.append(
-                f"    {v}[i][{self.pick(0, 1, 'i % 2')}] = {self.bounded(self.leaves(kernel, f'{v}[i][0]', f'{v}[i][1]'))}"
-            )
-        elif form < 0.8:
-            kernel.lines.append(
-                f"    {v}[i] += 0.3 * V2([{self.bounded(self.leaves(kernel, f'{x}[i]'))}, {self.number()}])"
-            )
-        else:
-            kernel.lines.append(f"    {v}[i] *= {self.bounded(self.leaves(kernel, f'{x}[i]'))}")
-
-    def _matrix(self, kernel, target, source):
-        y, v = self.operand(kernel, target, True), self.operand(kernel, "v", True)
-        kernel.lines += ["for i in range(SIZE):", f"    m = M2([[{self.value(kernel)}, {y}[i]], [0.3, {self.bounded(self.leaves(kernel, f'{v}[i][0]'))}]])",
-                         f"    {v}[i] = 0.6 * (m @ {v}[i])", f"    {y}[i] = oc.sin({v}[i].sum() + m.trace())"]  # fmt: skip
-
-    def _active(self, kernel, target, source):
-        """A loop over what is active, which is all that was ever written."""
-        sparse = self.pick(*(one.name for one in self.arrays.values() if one.kind == "sparse"))
-        other = self.pick(*(name for name in self.lines() if name != sparse))
-        y, x = self.operand(kernel, sparse, True), self.operand(kernel, other, True)
-        kernel.lines += [
-            f"for i in {y}:",
-            f"    {x}[i] {self.pick('=', '+=')} {self.bounded(self.leaves(kernel, f'{y}[i]'))}",
-        ]
-        if self.often(0.5):
-            kernel.lines.append(f"    {y}[i] = {self.bounded(self.leaves(kernel, f'{y}[i]'))}")
 
     # --- what the host does ----------------------------------------------------------------------------------------------
 
@@ -554,7 +83,9 @@ class TapeProgram:
 
     def argument(self, kernel: Kernel, one: Parameter, taken: set[str]) -> str:
         """What a launch gives for a parameter: now and then another array, or another number."""
-        if one.taken in ("array", "template", "any") and self.often(0.2):
+        # Each instance of a kernel has globals from when it was compiled, and which instances there are is nobody's promise.
+        has_globals = any("RATE" in line for line in kernel.lines)
+        if one.taken in ("array", "template", "any") and self.often(0.2) and not has_globals:
             kinds = {"array": ("ndarray",), "template": ("field", "sparse"), "any": ("ndarray", "field", "tensor")}[
                 one.taken
             ]
@@ -587,6 +118,10 @@ class TapeProgram:
                 elif not one.written:
                     self.needed.add(argument)
             taken.add(argument)
+            if one.taken in ("now", "after"):
+                # Rows take turns in a loop of the host.
+                turn = time if time in ("t", "turn") else str(self.random.randrange(2))
+                argument = f"{turn} % 2" if one.taken == "now" else f"1 - {turn} % 2"
             if one.taken == "time":
                 argument = time or str(self.random.randrange(ROWS))
             given.append(argument)
@@ -657,7 +192,7 @@ class TapeProgram:
         elif kind == "constants":
             self.add(f"{target}.from_numpy(np.linspace({self.number()}, {self.number()}, SIZE))")
         elif kind == "round_trip":
-            self.add(f"{target}.from_numpy(held({source}.to_numpy()))")
+            self.add(f"{target}.from_numpy(held(1.03 * {source}.to_numpy() + 0.01))")
         elif kind == "element":
             self.add(f"{target}[{self.random.randrange(self.size)}] = {self.number()}")
         else:
@@ -702,6 +237,15 @@ class TapeProgram:
             after = self.fit_to_write(same)
             kernels = [self.kernel("map", {"target": after, "source": now})]
             state = [f"({now}, {after})"]
+        elif self.often(0.4) and (speeds := [name for name in others if name not in self.needed]):
+            # A place and a speed.
+            speed = self.pick(*speeds)
+            kernels = [
+                self.kernel("add", {"target": speed, "source": now}),
+                self.kernel(self.pick("add", "in_place"), {"target": now, "source": speed}),
+            ]
+            # Now and then one of them is forgotten.
+            state = [now, speed] if self.often(0.9) else [now]
         elif others:
             scratch = self.fit_to_write(others)
             kernels = [
@@ -760,12 +304,15 @@ class TapeProgram:
         self.launch(made, 2, exact=True)
         self.add("")
         self.add(f"left_out({inner}, [{name}])")
+        again = self.often(0.2)
         target = self.fit_to_write(self.lines())
         use = Kernel(self.new("k"))
         y, s = self.operand(use, target, True), self.operand(use, name)
         use.lines += [f"for i in {y}:", f"    {y}[i] = {y}[i] / ({s}[0] + 1.0)"]
         self.kernels.append(use)
         self.launch(use, exact=True)
+        if again:
+            self.add(f"left_out({inner}, [{name}])")
 
     def replaced(self) -> None:
         """A function with gradients of its own, which are the right ones."""
@@ -837,7 +384,9 @@ def {name}_gradient(x, y, factor):
         for name, values in integers.items():
             self.large += f"\n{name} = oc.ndarray(oc.i32, {len(values)})\nINTEGERS.append(({name}, {values}))\n"
         arguments = [f"g_{name}" if name != "p" else str(numbers.randrange(5)) for name in made.params]
-        target = self.pick(*(name for name in self.lines() if self.arrays[name].kind == "ndarray"))
+        arrays = [name for name in self.lines() if self.arrays[name].kind == "ndarray"]
+        target = self.pick(*arrays)
+        self.needed.add(target)
         self.large += f"""
 
 @oc.kernel
@@ -854,11 +403,11 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
 """
         self.add(f"into_large({target}, g_x)")
         self.add(f"large({', '.join(arguments)})")
-        self.add(f"out_of_large(g_y, g_z, g_total, {target})")
+        self.add(f"out_of_large(g_y, g_z, g_total, {self.fit_to_write(arrays)})")
 
     def statements(self) -> None:
         shares = {"launch": 10, "again": 3, "change": 4, "write": 2, "swap": 2, "rollout": 2, "left_out": 1, "replaced": 1, "look": 1, "flags": 1, "stream": 1, "large": 0.6,
-                  "repeat": 1.5, "made": 0.7}  # fmt: skip
+                  "repeat": 1.5, "made": 0.7, "views": 1.5}  # fmt: skip
         if "rows" in self.arrays:
             shares["time"] = 3
         for _ in range(self.random.randrange(4, 9)):
@@ -902,6 +451,8 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
                 self.launch(one, 2, "turn" if self.often(0.5) else None)
             elif kind == "made":
                 self.made()
+            elif kind == "views":
+                self.views()
             elif kind == "time":
                 self.steps_in_time()
 
@@ -915,6 +466,8 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         if len(arrays) < 2:
             return
         free = [name for name in arrays if name not in self.needed]
+        if len(free) < 2 and self.often(0.8):
+            return
         one, other = self.random.sample(free if len(free) > 1 else arrays, 2)
         self.features.add("swap")
         made = Kernel(self.new("k"), is_method=True)
@@ -957,6 +510,25 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         self.launch(back, exact=True)
         self.late += [use, back]
 
+    def views(self) -> None:
+        """Parts of arrays, of one or of two."""
+        arrays = [name for name in self.lines() if self.arrays[name].kind == "ndarray"]
+        self.features.add("views")
+        made = Kernel(self.new("k"))
+        made.params = [Parameter("y", "view", "", "oc.BufferView", True), Parameter("x", "view", "", "oc.BufferView")]
+        made.lines += [f"for i in {self.pick('y', 'range(y.shape[0])')}:", f"    y[i] {self.pick('=', '+=')} {self.bounded(self.leaves(made, 'x[i]'))}"]  # fmt: skip
+        self.late.append(made)
+        for _ in range(self.random.randrange(1, 4)):
+            target = self.fit_to_write(arrays)
+            source = self.pick(*arrays)
+            half = self.size // 2
+            first, second = self.pick((0, half), (half, 0), (self.size - half, 0), (0, 0))
+            if source == target and first == second or target in self.needed and self.often(0.9):
+                continue
+            given = [f"{target}[{first} : {first + half}]", f"{source}[{second} : {second + half}]"]
+            self.add(f"{made.name}({', '.join(given + [self.argument(made, one, set()) for one in made.params[2:]])})")
+            self.needed.add(source)
+
     def look(self) -> None:
         """The host reads a result: what it makes of it is constant."""
         self.features.add("held")
@@ -971,13 +543,15 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         self.launch(made, exact=True)
 
     def measure(self) -> None:
-        """All that has values ends in the loss."""
+        """All that has values ends in the loss, by a kernel each or by one for all."""
+        together = Kernel(self.new("measure")) if self.often(0.7) else None
         for name, array in list(self.arrays.items()):
             if name in self.constants or not array.has_gradient or name == "w" or self.often(0.2):
                 continue
-            made = Kernel(self.new("measure"))
+            made = together or Kernel(self.new("measure"))
             x = self.operand(made, name)
-            made.params.append(Parameter("loss", "loss", "loss", "R1"))
+            if all(one.name != "loss" for one in made.params):
+                made.params.append(Parameter("loss", "loss", "loss", "R1"))
             factor = self.number()
             if array.shape in ("line", "single") or array.shape.startswith("large") and array.shape.count(",") == 1:
                 term, over = f"({x}[i] + 0.3 * {x}[i] * {x}[i])", f"for i in {x}:"
@@ -987,11 +561,14 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
                 term, over = f"({x}[i, j] - {x}[i, j] * {x}[i, j] * 0.5)", f"for i, j in {x}:"
             at = "i, j" if "i, j" in over else "i"
             weight = f"({factor} + 0.1 * i)" if at == "i" else f"({factor} + 0.1 * i - 0.07 * j)"
+            over = "for i in range(SIZE):" if array.kind == "sparse" else over
             made.lines += [over, f"    loss[0] += {weight} * {term}"]
-            if array.kind == "sparse":
-                made.lines[0] = "for i in range(SIZE):"
-            self.kernels.append(made)
-            self.launch(made, exact=True)
+            if not together:
+                self.late.append(made)
+                self.launch(made, exact=True)
+        if together and together.lines:
+            self.late.append(together)
+            self.launch(together, exact=True)
 
     # --- the text --------------------------------------------------------------------------------------------------------
 
@@ -1004,6 +581,12 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
                 made = f"oc.{one.kind}(oc.f64, {WEIGHTS}, needs_grad=True, needs_dual=True)"
             if one.shape.startswith("large"):
                 made = f"oc.ndarray(oc.f64, ({one.shape[6:]}), needs_grad=True, needs_dual=True)"
+            if one.kind == "member of s":
+                made = f"s.{one.name[2:]}"
+                if one.name == "s_m":
+                    text.append(
+                        "s = oc.types.struct(m=oc.f64, u=V2).field(shape=SIZE, needs_grad=True, needs_dual=True)"
+                    )
             text.append(f"{one.name} = {made}")
             if one.kind == "sparse":
                 text.append(f"oc.root.pointer(oc.i, SIZE).place({one.name}, {one.name}.grad, {one.name}.dual)")

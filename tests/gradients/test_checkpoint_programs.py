@@ -579,3 +579,39 @@ def test_arrays_of_a_pair_hold_what_the_last_step_left(arch):
         program()
     for array, values in zip((x, later), expected, strict=True):
         np.testing.assert_array_equal(array.to_numpy(), values)
+
+
+def test_code_that_keeps_values_may_round_in_another_way(arch, monkeypatch):
+    """Each step of the way back comes to a state one bit off, and the steps, run again, to the first one."""
+    from octants.ad.checkpoint import _Rollout
+
+    p, x, by, loss = vector([0.3, 0.7]), vector(), vector(), single()
+    start = vector([1.0, 2.0])
+    reached, run_again, inside = _Rollout.reached, _Rollout.run_again, []
+
+    def nudged(rollout):
+        found = reached(rollout)
+        return found if inside else [np.nextafter(one, 9) for one in found]
+
+    def not_nudged(*args):
+        inside.append(1)
+        found = run_again(*args)
+        inside.clear()
+        return found
+
+    monkeypatch.setattr(_Rollout, "reached", nudged)
+    monkeypatch.setattr(_Rollout, "run_again", not_nudged)
+
+    def step(_):
+        set_zero(by)
+        multiply(x, p, by)
+        move(by, p)
+        bend(x)
+        move(x, by)
+
+    def program():
+        x.copy_from(start)
+        oc.ad.checkpoint(step, STEPS, [x], snapshots=2)
+        add_up(x, loss)
+
+    check(program, p, loss)
