@@ -37,5 +37,5 @@ fi
 # The distribution's python3 may lack pip: that of PYTHON installs into the environment.
 pip() { "$own" -m pip --python "$folder/bin/python" --quiet --disable-pip-version-check "$@"; }
 [ -x "$folder/bin/python" ] || "$python" -m venv --without-pip --system-site-packages "$folder"
-pip install $(grep -E '^(pytest|pytest-timeout|hypothesis|cloudpickle)==' requirements-dev.txt)
+pip install $(grep -E '^(pytest|pytest-timeout|pytest-xdist|hypothesis|cloudpickle)==' requirements-dev.txt)
 pip install --force-reinstall --no-deps "$wheel"

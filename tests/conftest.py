@@ -12,6 +12,7 @@ that:
   the host cannot see.
 * ``device_memory``: only devices with memory of their own have what it is about: ``remote`` and ``cuda``.
 * ``cuda_only``: it is about NVIDIA's GPUs alone.
+* ``alone``: what it measures or does to the machine needs all cores: it runs when the others are done.
 * ``sanitizer_core``: a small program for each part of a device's code, which compute-sanitizer runs, too.
 
 ``--devices cuda`` runs what belongs to that device alone, and ``--needing torch`` what is skipped where there is no torch. ``--examples 1000`` checks properties on that
@@ -53,6 +54,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "host_access: about the host's access to a device's memory: also on `remote`")
     config.addinivalue_line("markers", "device_memory: about devices with memory of their own")
     config.addinivalue_line("markers", "cuda_only: about NVIDIA's GPUs")
+    config.addinivalue_line("markers", "alone: needs the machine for itself")
     config.addinivalue_line("markers", "sanitizer_core: run by compute-sanitizer, too")
     named = config.getoption("--devices")
     config.named_devices = None if named is None else tuple(named.split(","))

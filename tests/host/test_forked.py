@@ -31,6 +31,7 @@ def test_children_of_a_process_that_computes_nothing_are_right(name):
     assert outcomes(name, 100) == {0: 100}
 
 
+@pytest.mark.alone
 @pytest.mark.no_device
 @pytest.mark.timeout(LIMIT)
 def test_a_thousand_forks_while_another_thread_compiles():
@@ -39,6 +40,7 @@ def test_a_thousand_forks_while_another_thread_compiles():
     assert seen.get(0, 0) > 900, seen
 
 
+@pytest.mark.alone
 @pytest.mark.no_device
 def test_forks_while_another_thread_launches_or_starts_sessions():
     assert outcomes("launching", 200).get(0, 0) > 100
