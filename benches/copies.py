@@ -12,11 +12,8 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 
-from harness.asking import add_systems, ask, best_of, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import add_systems, ask_in_turns, keep
 
 
 def places(qd, mib):
@@ -268,24 +265,20 @@ def main() -> None:
     if given.measure:
         print("\n" + json.dumps(measure(*json.loads(given.measure))))
         return
-    systems = chosen_systems(given)
     found: dict[str, dict] = {}
     for what in ("looks", "launches", *LAYOUTS):
         if given.only and not any(word in what for word in given.only):
             continue
-        rounds: dict[str, list] = {system: [] for system in systems}
-        for _ in range(given.rounds):
-            for system, (python, folder) in systems.items():
-                rounds[system].append(
-                    ask(__file__, python, folder, ["--measure", json.dumps([system, what, given.mib])])
-                )
-        found[what] = {system: best_of(several, ("seconds",)) for system, several in rounds.items()}
+
+        def asked(system: str, what: str = what) -> list[str]:
+            return ["--measure", json.dumps([system, what, given.mib])]
+
+        found[what] = ask_in_turns(__file__, given, asked, ("seconds",))
         print(what, json.dumps(found[what]), file=sys.stderr, flush=True)
     text = told(found, given.mib)
     print(text)
     if not given.only:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "copies.md").write_text(text)
+        keep("copies", text)
 
 
 LAYOUTS = (

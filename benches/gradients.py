@@ -14,11 +14,8 @@ import re
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from harness.asking import add_systems, ask, best_of, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import add_systems, ask, ask_in_turns, chosen_systems, keep
 
 #: Programs, what they are, and which target of gradient against forward they have.
 PROGRAMS = {
@@ -483,25 +480,22 @@ def main():
         return memory_child(chosen.memory_child, chosen.device)
     systems = chosen_systems(chosen)
     only = [part for name in chosen.only or () for part in ("--only", name)]
-    rounds = {name: [] for name in systems}
-    for _ in range(chosen.rounds):
-        for name, (python, folder) in systems.items():
-            rounds[name].append(ask(__file__, python, folder, ["--child", name, "--device", chosen.device, *only]))
-    results = {name: best_of(found, ("forward", "gradient")) for name, found in rounds.items()}
-    compiled, memory = {}, {}
+
+    def asked(kind):
+        return lambda system: [kind, system, "--device", chosen.device, *only]
+
+    results = ask_in_turns(__file__, chosen, asked("--child"), ("forward", "gradient"))
+    # The least of each, and then the difference: that of one round is off by what disturbed its second call, and the least of those by the most.
+    least = ask_in_turns(__file__, chosen, asked("--compile-child"), ("first", "second"))
+    compiled = {
+        system: {key: one["first"] - one["second"] for key, one in found.items()} for system, found in least.items()
+    }
+    memory = {}
     for name, (python, folder) in systems.items():
-        found = [
-            ask(__file__, python, folder, ["--compile-child", name, "--device", chosen.device, *only])
-            for _ in range(chosen.rounds)
-        ]
-        # The least of each, and then the difference: that of one round is off by what disturbed its second call, and the least of those by the most.
-        best = best_of(found, ("first", "second"))
-        compiled[name] = {key: one["first"] - one["second"] for key, one in best.items()}
         memory[name] = ask(__file__, python, folder, ["--memory-child", name, "--device", chosen.device])
     text = table(results, compiled, memory, chosen.device)
     print(text)
     name = chosen.name or ("partial_gradients" if chosen.only else f"gradients_{chosen.device}")
-    RESULTS.mkdir(exist_ok=True)
     data = {
         "device": chosen.device,
         "results": results,
@@ -510,8 +504,7 @@ def main():
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(name, text, data)
     return None
 
 

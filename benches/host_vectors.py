@@ -14,11 +14,8 @@ import subprocess
 import sys
 import time
 import timeit
-from pathlib import Path
 
-from harness.asking import add_systems, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import add_systems, chosen_systems, keep
 
 SETUP = """
 a, b = qd.Vector([1.0, 2.0, 3.0]), qd.Vector([4.0, 5.0, 6.0])
@@ -128,8 +125,7 @@ def main() -> None:
     text = table(best)
     print(text)
     if not given.only:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "host_vectors.md").write_text(text + "\n")
+        keep("host_vectors", text + "\n")
 
 
 def started(system: str, python: str, folder: str | None):

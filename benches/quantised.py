@@ -10,11 +10,8 @@ Needs numpy. Writes `benches/results/quantised_DEVICE.json` and `.md`.
 import argparse
 import json
 import time
-from pathlib import Path
 
-from harness.asking import Failed, add_systems, ask, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import RESULTS, Failed, add_systems, ask, chosen_systems, keep
 
 #: Programs: what they are, and bytes of an element on plain fields and on quantised ones.
 PROGRAMS = {
@@ -298,9 +295,6 @@ def main() -> None:
 
 
 def write(results: dict, given: argparse.Namespace) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"quantised_{given.device}.json").write_text(json.dumps(results, indent=1) + "\n")
-
     def cell(one) -> str:
         return f"{1e3 * one['seconds']:.2f}" if one and "seconds" in one else "fails" if one else "–"
 
@@ -314,7 +308,7 @@ def write(results: dict, given: argparse.Namespace) -> None:
         pair = [one["result"] for one in (columns[1], columns[3]) if one and "result" in one]
         same = "–" if len(pair) < 2 else "yes" if abs(pair[0] - pair[1]) <= 1e-6 * abs(pair[0]) else "no"
         lines.append(f"| {name}: {about} | {plain:g} → {packed:g} | {' | '.join(map(cell, columns))} | {same} |")
-    (RESULTS / f"quantised_{given.device}.md").write_text("\n".join(lines) + "\n")
+    keep(f"quantised_{given.device}", "\n".join(lines) + "\n", results)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.asking import add_systems, ask, best_of, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import add_systems, ask_in_turns, keep
 
 #: Iterations of the parallel loop.
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -168,20 +166,19 @@ def main() -> None:
     given = parser.parse_args()
     if given.child:
         return child(given.child, given.real[0], given.only or [], given.budget, given.threads)
-    systems = chosen_systems(given)
     text = "# Parallel loops of few iterations\n\nWritten by `benches/short_loops.py --write`"
     text += f", on {os.cpu_count()} threads.\n\n"
     passed = [part for name in given.only or () for part in ("--only", name)]
     passed += ["--budget", str(given.budget)] + (["--threads", str(given.threads)] if given.threads else [])
     for real in given.real or ("f32", "f64"):
-        rounds: dict[str, list] = {name: [] for name in systems}
-        for _ in range(given.rounds):
-            for name, (python, folder) in systems.items():
-                rounds[name].append(ask(__file__, python, folder, ["--child", name, "--real", real, *passed]))
-        text += tables({name: best_of(found, ("forward", "gradient")) for name, found in rounds.items()}, real) + "\n"
+
+        def asked(system: str, real: str = real) -> list[str]:
+            return ["--child", system, "--real", real, *passed]
+
+        text += tables(ask_in_turns(__file__, given, asked, ("forward", "gradient")), real) + "\n"
     print(text)
     if given.write:
-        (RESULTS / "short_loops.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+        keep("short_loops", text.rstrip() + "\n")
     return None
 
 

@@ -10,11 +10,8 @@ Needs numpy. Writes `benches/results/sparse_DEVICE.json` and `.md`.
 import argparse
 import json
 import time
-from pathlib import Path
 
-from harness.asking import add_systems, ask, best_of, chosen_systems
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from harness.asking import add_systems, ask_in_turns, keep
 
 #: Programs, what they are, and how many times as fast as quadrants they should be on a CPU.
 PROGRAMS = {
@@ -360,19 +357,11 @@ def main():
     arguments = ["--device", options.device, "--threads", str(options.threads)]
     for name in options.only or ():
         arguments += ["--only", name]
-    systems = chosen_systems(options)
-    rounds = {system: [] for system in systems}
-    for _ in range(options.rounds):
-        for system, (python, folder) in systems.items():
-            rounds[system].append(ask(__file__, python, folder, ["--child", system, *arguments]))
-    results = {system: best_of(found, ("seconds",)) for system, found in rounds.items()}
+    results = ask_in_turns(__file__, options, lambda system: ["--child", system, *arguments], ("seconds",))
     text = table(results, options.device, options.threads)
     print(text)
     if not options.only or options.name:
-        name = options.name or f"sparse_{options.device}"
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
-        (RESULTS / f"{name}.md").write_text(text)
+        keep(options.name or f"sparse_{options.device}", text, results)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+#: Where tables of measurements lie.
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 class Failed(Exception):
@@ -41,6 +45,26 @@ def ask(file: str, python: str, folder: str | Path | None, arguments: list[str],
         said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}, nothing was said"
         raise Failed(f"{' '.join(arguments)}: {said[-3000:]}")
     return json.loads(lines[-1])
+
+
+def ask_in_turns(
+    file: str, given: argparse.Namespace, arguments: Callable[[str], list[str]], times: tuple[str, ...]
+) -> dict[str, Any]:
+    """What each chosen system's processes answer to these arguments in ``given.rounds`` rounds, with the least of these times."""
+    systems = chosen_systems(given)
+    rounds: dict[str, list] = {system: [] for system in systems}
+    for _ in range(given.rounds):
+        for system, (python, folder) in systems.items():
+            rounds[system].append(ask(file, python, folder, arguments(system)))
+    return {system: best_of(found, times) for system, found in rounds.items()}
+
+
+def keep(name: str, text: str, data: Any = None) -> None:
+    """Leaves a table among the results, and the figures that it was made of."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    if data is not None:
+        (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def best_of(rounds: list[dict[str, dict[str, Any]]], times: tuple[str, ...]) -> dict[str, dict[str, Any]]:
