@@ -51,6 +51,10 @@ bench: build ## Run the side-by-side benchmarks (makes a virtual environment per
 	$(BIN)/python benches/run.py
 	$(BIN)/python scripts/fill_benchmark_table.py
 
+.PHONY: against
+against: wheel ## Hold the wheel against an older commit's: what got slower (REV=COMMIT; ONLY=launch for some figures)
+	@$(BIN)/python benches/against.py $(or $(REV),$(error say REV=COMMIT)) $(addprefix --only ,$(ONLY))
+
 .PHONY: gpu-bundle
 gpu-bundle: dist/.built ## Pack wheel, tests and benchmarks for an offline CUDA machine (PEER=WHEEL takes a peer along)
 	@$(BIN)/python scripts/build_gpu_bundle.py $(PEER)

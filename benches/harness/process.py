@@ -76,7 +76,7 @@ class Worker:
             "-m",
             "harness.worker",
             self.system.kind,
-            self.system.name,
+            self.system.imported,
             str(self.scratch),
             self.system.arch,
         ]
@@ -117,7 +117,16 @@ class Worker:
 def fresh(system: System, scratch: Path, what: str, *extra: str) -> tuple[dict[str, float], float]:
     """The figures that `harness.startup` takes in a new process, and the share of the machine that others took."""
     log = scratch / f"{system.name}-{what}.log"
-    command = [str(system.python), "-m", "harness.startup", what, system.kind, system.name, str(scratch), system.arch]
+    command = [
+        str(system.python),
+        "-m",
+        "harness.startup",
+        what,
+        system.kind,
+        system.imported,
+        str(scratch),
+        system.arch,
+    ]
     command += extra
     watch, before = calm.Watch(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as errors:

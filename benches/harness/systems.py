@@ -31,6 +31,11 @@ class System:
     origin: str  # where it was found, for the person who reads the log
     arch: str = "cpu"  # the device that it is started on
     path: str | None = None  # a folder that it is imported from
+    module: str | None = None  # what it is imported as, where that is not its name
+
+    @property
+    def imported(self) -> str:
+        return self.module or self.name
 
 
 def find(name: str, octants_python: str | None) -> System:
