@@ -152,3 +152,132 @@ def test_a_look_at_the_loss_forbids_nothing(arch):
         assert loss[0] > 0
         by.fill(2.0)
     np.testing.assert_allclose(factor.grad.to_numpy(), [0.6, 1.4])
+
+
+@oc.kernel
+def greatest(x: VEC, top: VEC):
+    for i in x:
+        oc.atomic_max(top[0], x[i])
+
+
+def test_a_greatest_value_over_steps_is_of_the_state(arch):
+    """Which step it comes from is known from what was there before."""
+    (factor, x, by, start), loss, top = arrays(), single(), single()
+
+    def program(state):
+        x.copy_from(start)
+        top.fill(1.0)
+
+        def step(_):
+            multiply(x, factor, by)
+            move(x, by)
+            greatest(x, top)
+
+        oc.ad.checkpoint(step, STEPS, state)
+        shrink(top)
+        add_up(top, loss)
+
+    with pytest.raises(RuntimeError, match=r"OC1105.*reads `top` in a step"), oc.ad.Tape(loss):
+        program([x])
+    check(lambda: program([x, top]), factor, loss)
+
+
+@oc.kernel
+def shrink(x: VEC):
+    for i in x:
+        x[i] = 0.5 * x[i]
+
+
+Pair = oc.types.struct(weight=oc.f64, other=oc.f64)
+
+
+@oc.kernel
+def add_with(x: VEC, pair: Pair, loss: VEC):
+    for i in x:
+        loss[0] += pair.weight * x[i] * x[i]
+
+
+def test_members_of_a_struct_that_steps_take_are_compared(arch):
+    (factor, x, by, start), loss, pair = arrays(), single(), Pair(weight=0.8, other=0.0)
+
+    def program(end):
+        pair.weight = 0.8
+        rollout(factor, x, by, start, lambda: add_with(x, pair, loss))
+        pair.weight = end
+
+    with pytest.raises(RuntimeError, match=r"OC1105.*step \d+ of a checkpoint has called"), oc.ad.Tape(loss):
+        program(0.4)
+    check(lambda: program(0.8), factor, loss)
+
+
+class Inside:
+    def __init__(self):
+        self.last = oc.ndarray(oc.i32, 2)
+
+
+@oc.data_oriented
+class Noting:
+    def __init__(self):
+        self.last, self.inside = oc.field(oc.i32, 2), Inside()
+
+    @oc.kernel
+    def note(self, x: VEC, n: oc.i32, of_numpy: COUNT):
+        for i in x:
+            self.last[i] = n
+            self.inside.last[i] = n
+            of_numpy[i] = n
+
+
+def test_all_arrays_that_steps_write_end_as_the_last_step_left_them(arch):
+    (factor, x, by, start), loss, noting = arrays(), single(), Noting()
+    in_cells, of_numpy = oc.field(oc.f64, needs_grad=True), np.zeros(2, np.int32)
+    oc.root.pointer(oc.i, 4).place(in_cells, in_cells.grad)
+    times = oc.field(oc.f64, ())
+
+    @oc.kernel
+    def make_cells():
+        for i in range(2):
+            in_cells[i] = 0.0
+
+    @oc.kernel
+    def add_to_cells(x: VEC):
+        for i in range(2):
+            in_cells[i] += x[i]
+
+    @oc.kernel
+    def count_cells() -> oc.i32:
+        found = 0
+        for _ in in_cells:
+            found += 1
+        return found
+
+    @oc.kernel
+    def sum_cells(loss: VEC):
+        for i in range(2):
+            loss[0] += in_cells[i] ** 2
+
+    @oc.kernel
+    def keep_time(n: oc.f64):
+        times[None] = n
+
+    def step(n):
+        multiply(x, factor, by)
+        move(x, by)
+        noting.note(x, n, of_numpy)
+        keep_time(float(n))
+        add_to_cells(x)
+
+    def program():
+        x.copy_from(start)
+        make_cells()
+        oc.ad.checkpoint(step, STEPS, [x], snapshots=2)
+        sum_cells(loss)
+
+    program()
+    cells = in_cells.to_numpy()
+    check(program, factor, loss)
+    np.testing.assert_array_equal(in_cells.to_numpy(), cells)
+    assert count_cells() == 2
+    for array in (noting.last.to_numpy(), noting.inside.last.to_numpy(), of_numpy):
+        np.testing.assert_array_equal(array, [STEPS - 1] * 2)
+    assert times[None] == STEPS - 1

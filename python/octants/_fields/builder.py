@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Fields that hold gradients or duals and have memory, of all sessions.
 companions: weakref.WeakSet[Field] = weakref.WeakSet()
 
+#: Fields that have a leaf of a tree, companions among them.
+placed: weakref.WeakSet[Field] = weakref.WeakSet()
+
 #: Builders of trees with sparse nodes that have memory, of all sessions.
 sparse_trees: weakref.WeakSet[FieldsBuilder] = weakref.WeakSet()
 
@@ -141,6 +144,7 @@ class FieldsBuilder:
         waiting, self._waiting = self._waiting, []
         for field, leaf in waiting:
             field._bind(self._tree, leaf)
+            placed.add(field)
             if field._companion_kind is not None:
                 companions.add(field)
 

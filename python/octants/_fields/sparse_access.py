@@ -216,6 +216,15 @@ def copy_field(target, source, qd_stream=None) -> None:
         _copy_field(target, source, shift, source, qd_stream=qd_stream)
 
 
+def copy_active(target, source) -> None:
+    """Sets those elements of a sparse field that are there to those of another field of the same shape."""
+    shift = tuple(to - of for to, of in zip(target._origin(), source._origin(), strict=True))
+    if target.shape:
+        _copy_field(target, source, shift, target)
+    else:
+        target[None] = source[None]
+
+
 def clear(node, qd_stream=None) -> None:
     """Gives up all cells of a node and below."""
     _deactivate_all(node, qd_stream=qd_stream)

@@ -102,6 +102,15 @@ def companion_owners() -> Iterator:
             yield owner
 
 
+def own_fields() -> Iterator:
+    """The fields that have memory, but for gradients and duals."""
+    from .._fields.builder import placed
+
+    for field in list(placed):
+        if field._is_live and field._companion_kind is None:
+            yield field
+
+
 def with_gradients(arrays, what: str) -> list:
     """The arrays of a list, or the one array, all of which have gradients."""
     listed = arrays if isinstance(arrays, (list, tuple)) else [arrays]

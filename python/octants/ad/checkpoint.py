@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
+from weakref import ref
 
 from .._fields.field import Field
 from .._fields.making import allocate_like
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
+from .._fields.sparse_access import copy_active
 from .._ndarrays import _made
 from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
+from .._struct import Struct
 from ..exceptions import OctantsRuntimeError
-from .arrays import companion_owners, is_torch, numbers_of, unwrapped
+from .arrays import is_torch, numbers_of, own_fields, unwrapped
 from .tape import Bystander, Tape, Whole, add_in_any_order, current_recorder, unrecorded, unwatch, watch, watchers
 
 #: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
@@ -178,6 +181,8 @@ class _Rollout:
         self.sums: dict[int, list[bytes]] = {}
         #: Other arrays that steps write. They hold what they held before when the way back is over.
         self.others: list = []
+        #: Those of them that kernels are given, by their identity. What a step makes for itself may be gone.
+        self.written: dict[int, object] = {}
         #: Whether the same steps come to the same state, as far as is known.
         self.is_exact = True
         #: Steps whose state before is kept, ascending, with the copies.
@@ -220,6 +225,8 @@ class _Rollout:
             self.step(number)
         finally:
             look.step = before
+        if number == len(self.taken):
+            self.written.update((id(array), _reference(array)) for array in check.written)
         self.compare(number, check)
 
     def compare(self, number: int, check: StepCheck) -> None:
@@ -262,13 +269,11 @@ class _Rollout:
                 "array"
             )
         own = [id(array) for pair in self.state for array in pair]
-        arrays = {
-            id(one): one
-            for one in (*recorded.arrays, *companion_owners())
-            if isinstance(one, (Field, Ndarray)) or is_torch(one)
-        }
-        self.log = tape._log
-        self.others = [one for number, one in arrays.items() if number not in own and tape._log.has_recorded(one)]
+        found = [reference() for reference in self.written.values()]
+        found += [one for one in own_fields() if tape._log.writer_since(one, self.begins) is not None]
+        arrays = {id(one): one for one in found if one is not None}
+        self.log, self.written = tape._log, {}
+        self.others = [one for number, one in arrays.items() if number not in own]
 
     def run_to(self, here: int, end: int) -> int:
         """Goes on from the state before step ``here`` to that before the last step, keeping states on the way; gives where it is."""
@@ -307,7 +312,7 @@ class _Rollout:
     def restore(self, copies: list) -> None:
         """Sets the state."""
         for copy, (now, _) in zip(copies, self.state, strict=True):
-            now.copy_from(copy)
+            _set(now, copy)
 
     def go_back(self, number: int, before: list[tuple]) -> None:
         """One step back, from the state before it."""
@@ -466,10 +471,19 @@ def _text_of(value, tensors: _Tensors) -> str:
         return _text_of(value.to_numpy(), tensors)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_text_of(one, tensors) for one in value)}]"
-    items = value if isinstance(value, dict) else getattr(value, "items", None)
-    if isinstance(items, dict):
-        return f"{{{', '.join(f'{name}: {_text_of(one, tensors)}' for name, one in items.items())}}}"
+    members = value.entries if isinstance(value, Struct) else value
+    if isinstance(members, dict):
+        return f"{{{', '.join(f'{name}: {_text_of(one, tensors)}' for name, one in members.items())}}}"
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return _text_of(_as_numpy(value), tensors)
     return type(value).__qualname__
+
+
+def _as_numpy(array):
+    """What another library's array holds."""
+    import numpy
+
+    return numpy.asarray(array) if hasattr(array, "__array__") else numpy.from_dlpack(array)
 
 
 def _sum(numbers) -> bytes:
@@ -477,16 +491,30 @@ def _sum(numbers) -> bytes:
     return blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
+def _reference(array):
+    """What gives the array as long as somebody else has it."""
+    try:
+        return ref(array)
+    except TypeError:
+        return lambda: array
+
+
 def _set(array, copy) -> None:
     if is_torch(array):
         array.detach().copy_(copy)
-    else:
+    elif isinstance(array, Field) and array._is_sparse:
+        copy_active(array, copy)
+    elif isinstance(array, (Field, Ndarray)):
         array.copy_from(copy)
+    else:
+        array[...] = copy
 
 
 def _copy(array):
     if is_torch(array):
         return array.detach().clone()
+    if not isinstance(array, (Field, Ndarray)):
+        return array.copy()
     made = _like(array)
     made.copy_from(array)
     return made

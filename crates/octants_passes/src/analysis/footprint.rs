@@ -2,7 +2,7 @@
 //!
 //! `x[t + 1, i]` for `i` from 0 to `n` touches the box `t + 1 ..= t + 1, 0 ..= n - 1`. What depends on memory may be any index.
 
-use octants_ir::ops::{ArithOp, ConvertOp, Domain, ParallelFor};
+use octants_ir::ops::{ArithOp, AtomicOp, ConvertOp, Domain, ParallelFor};
 use octants_ir::rewrite::{Parents, uses, walk};
 use octants_ir::{Const, Kernel, Layout, Op, OpKind, Region, Scalar, SideTable, Value, ValueDef};
 
@@ -25,6 +25,8 @@ pub struct Touched {
     pub written: bool,
     /// Whether what the kernel does depends on what is there: a sum that nobody asks for the old value does not.
     pub read: bool,
+    /// Whether, beside that, derivatives depend on what is there: a greatest value, or a product, of which nobody asks for the old value.
+    pub folded: bool,
     /// Whether what was there is lost.
     pub assigned: bool,
     /// One for each axis; none if it may be all of the array.
@@ -156,12 +158,28 @@ impl Footprint {
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
             let accumulates = accumulating[used.op];
             let (read, assigned) = (used.reads && !accumulates, used.writes && !accumulates);
-            let one = Touched { param, written: used.writes, read, assigned, indices };
+            let folded = accumulates && is_folding(&kernel.ops[used.op].kind);
+            let one = Touched { param, written: used.writes, read, folded, assigned, indices };
             if !touched.contains(&one) {
                 touched.push(one);
             }
         }
         Self { touched }
+    }
+}
+
+/// Whether the derivative of an update depends on what was there.
+fn is_folding(kind: &OpKind) -> bool {
+    let folds = |op| match op {
+        AtomicOp::Mul | AtomicOp::Min | AtomicOp::Max => true,
+        AtomicOp::Add | AtomicOp::Sub | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
+            false
+        }
+    };
+    match kind {
+        OpKind::Atomic(op) => folds(*op),
+        OpKind::ParallelFor(attributes) => attributes.reductions.iter().any(|reduction| folds(reduction.op)),
+        _ => false,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use octants::Touched;
 use octants::diag::{Code, Diagnostic, SourceMap};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -21,6 +22,9 @@ pub struct StepCheck {
     /// For each launch the name of the kernel, and what the launch took from the host: names and objects.
     #[pyo3(get)]
     taken: Py<PyList>,
+    /// The arrays among arguments and members that launches wrote, each once or more.
+    #[pyo3(get)]
+    written: Py<PyList>,
     /// Whether a launch used memory of the session's.
     uses_session: AtomicBool,
     reads: Option<Reads>,
@@ -45,7 +49,8 @@ impl StepCheck {
         own: Option<Py<WriteLog>>,
     ) -> PyResult<Self> {
         let reads = log.zip(own).map(|(log, own)| Reads { log, since, own });
-        Ok(Self { taken: PyList::empty(py).unbind(), uses_session: AtomicBool::new(false), reads })
+        let (taken, written) = (PyList::empty(py).unbind(), PyList::empty(py).unbind());
+        Ok(Self { taken, written, uses_session: AtomicBool::new(false), reads })
     }
 
     /// Whether a launch used fields or arrays of the session, whose contents others may change.
@@ -56,6 +61,7 @@ impl StepCheck {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.taken)?;
+        visit.call(&self.written)?;
         match &self.reads {
             Some(reads) => visit.call(&reads.log).and_then(|()| visit.call(&reads.own)),
             None => Ok(()),
@@ -73,20 +79,31 @@ impl StepCheck {
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &LaunchArguments<'py>,
     ) -> PyResult<()> {
-        let taken = code.taken(py, arguments)?;
+        let compiled = &code.compiled;
+        let touched = |param: usize, how: fn(&Touched) -> bool| {
+            code.footprint().touched.iter().any(|touched| touched.param == param && how(touched))
+        };
+        let is_read = |param| touched(param, |touched| touched.read || touched.folded);
+        let taken = code.taken(py, arguments, is_read)?;
         self.taken.bind(py).append((name, taken))?;
+        for array in code.arrays_of(py, arguments, |param| touched(param, |touched| touched.written)) {
+            self.written.bind(py).append(array)?;
+        }
         if code.uses_session(py, arguments) {
             self.uses_session.store(true, Ordering::Relaxed);
         }
         let Some(Reads { log, since, own }) = &self.reads else { return Ok(()) };
-        let (block, compiled) = (launch.bytes(), &code.compiled);
+        let block = launch.bytes();
         let derivative = code.backward.as_ref().and_then(|backward| backward.derivative.as_ref());
+        let derived: Vec<usize> =
+            derivative.iter().flat_map(|gradient| gradient.companions()).map(|&(param, _)| param).collect();
         for (touched, region) in compiled.touched_in_order(code.footprint(), block) {
-            if touched.assigned && !touched.read {
+            let read = touched.read || (touched.folded && derived.contains(&touched.param));
+            if touched.assigned && !read {
                 own.get().note_regions(name, std::iter::once(region));
                 continue;
             }
-            if !touched.read || own.get().writer_in(0, &region).is_some() {
+            if !read || own.get().writer_in(0, &region).is_some() {
                 continue;
             }
             let Some(writer) = log.get().writer_in(*since, &region) else { continue };

@@ -20,6 +20,7 @@ use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
+use crate::arrays::buffer_view::BufferView;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
 use crate::host::Globals;
@@ -267,12 +268,13 @@ impl Specialisation {
         }
     }
 
-    /// What a launch takes from the host: numbers, texts, vectors and arrays of other libraries, with the names by which it reaches them.
+    /// What a launch takes from the host: numbers, texts, vectors, and arrays of other libraries whose parameters it reads, with the names by which it reaches them.
     #[cold]
     pub fn taken<'py>(
         &self,
         py: Python<'py>,
         arguments: &[Borrowed<'_, 'py, PyAny>],
+        is_read: impl Fn(usize) -> bool,
     ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         let mut found = Vec::new();
         for (index, input) in self.inputs.iter().enumerate().filter(|(_, input)| !input.is_companion()) {
@@ -285,7 +287,9 @@ impl Specialisation {
                         || object.is_instance_of::<PyString>()
                 }
                 Check::Number { .. } | Check::Values(..) | Check::Tensor(..) => true,
-                Check::Array(_) => !tensor::unwrapped(&object).is_instance_of::<Ndarray>(),
+                Check::Array(array) => {
+                    is_read(array.param()) && !tensor::unwrapped(&object).is_instance_of::<Ndarray>()
+                }
                 Check::Present
                 | Check::Container(..)
                 | Check::Keys(..)
@@ -298,6 +302,29 @@ impl Specialisation {
             }
         }
         Ok(found)
+    }
+
+    /// The arrays among arguments and members, of the session or of another library, whose parameters are wanted.
+    #[cold]
+    pub fn arrays_of<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<Bound<'py, PyAny>> {
+        let mut found = Vec::new();
+        for (index, input) in self.inputs.iter().enumerate().filter(|(_, input)| !input.is_companion()) {
+            let (Check::Array(array) | Check::View(array, _)) = &input.check else { continue };
+            if !wanted(array.param()) {
+                continue;
+            }
+            let Some(object) = self.input(py, arguments, &Members::new(), index) else { continue };
+            found.push(match object.cast::<BufferView>() {
+                Ok(view) => view.get().ndarray.bind(py).clone().into_any(),
+                Err(_) => tensor::unwrapped(&object).clone(),
+            });
+        }
+        found
     }
 
     /// Whether a launch uses fields or arrays of the session.
