@@ -33,8 +33,8 @@ def commit_of(revision: str) -> tuple[str, str]:
 def of_commit(commit: str) -> Path:
     """The folder with this commit's package, which is built unless an earlier call did.
 
-    All commits are built in one clone, so that cargo compiles what differs from the commit that was built before it, and with the caller's
-    `CARGO_TARGET_DIR`, so that the dependencies are compiled once for all of them and for the working tree.
+    All commits are built in one clone with one folder of cargo's, so that it compiles what differs from the commit that was built before. The working
+    tree's folder cannot serve: to cargo a crate of two clones is one crate, and what it compiled of one is up to date for older files of the other.
     """
     folder, clone = home() / commit, home() / "clone"
     home().mkdir(parents=True, exist_ok=True)
@@ -76,9 +76,9 @@ def newest_wheel() -> Path:
 
 
 def _environment(clone: Path) -> dict[str, str]:
-    """Without what git says to its hooks about the repository that called them, which would stand for the clone."""
+    """For commands in the clone: without what git says to its hooks about the repository that called them."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"PWD": str(clone)}
+    return kept | {"PWD": str(clone), "CARGO_TARGET_DIR": str(home() / "target")}
 
 
 def _git(folder: Path, *arguments: str) -> str:

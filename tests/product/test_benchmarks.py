@@ -79,7 +79,8 @@ def test_a_commit_is_built_from_its_own_files_and_once(monkeypatch, tmp_path):
     repository = tmp_path / "repository"
     (repository / "scripts").mkdir(parents=True)
     (repository / "scripts" / "build_wheel.py").write_text(
-        "import pathlib, zipfile\n"
+        "import os, pathlib, zipfile\n"
+        "assert pathlib.Path(os.environ['CARGO_TARGET_DIR']).parent == pathlib.Path.cwd().parent\n"
         "pathlib.Path('dist').mkdir()\n"
         "with zipfile.ZipFile('dist/octants-1.whl', 'w') as wheel: wheel.write('octants.py')\n"
     )
