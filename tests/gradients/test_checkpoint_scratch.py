@@ -281,3 +281,53 @@ def test_all_arrays_that_steps_write_end_as_the_last_step_left_them(arch):
     for array in (noting.last.to_numpy(), noting.inside.last.to_numpy(), of_numpy):
         np.testing.assert_array_equal(array, [STEPS - 1] * 2)
     assert times[None] == STEPS - 1
+
+
+@pytest.mark.parametrize("snapshots", [1, 2, None])
+def test_steps_may_run_again_from_fields(arch, snapshots, monkeypatch):
+    """Copies of the state are no arrays that steps write: they stay as they are where steps run once more."""
+    from octants.ad.checkpoint import _Rollout
+
+    x, loss = oc.field(oc.f64, 2, needs_grad=True), single()
+
+    @oc.kernel
+    def bend():
+        for i in x:
+            x[i] = oc.sin(x[i]) + 0.3 * x[i]
+
+    @oc.kernel
+    def measure(loss: VEC):
+        for i in x:
+            loss[0] += x[i] * x[i]
+
+    def step(_):
+        # What this needs of `x` is there when the step has run again up to here.
+        measure(loss)
+        bend()
+
+    def program():
+        oc.ad.checkpoint(step, 5, [x], snapshots=snapshots)
+
+    def gradient():
+        x.from_numpy(np.array([0.3, 0.7]))
+        with oc.ad.Tape(loss):
+            program()
+        return x.grad.to_numpy()
+
+    expected, reached, inside = gradient(), _Rollout.reached, []
+
+    def nudged(rollout):
+        found = reached(rollout)
+        return found if inside else [np.nextafter(one, 9) for one in found]
+
+    run_again = _Rollout.run_again
+
+    def not_nudged(*args):
+        inside.append(1)
+        found = run_again(*args)
+        inside.clear()
+        return found
+
+    monkeypatch.setattr(_Rollout, "reached", nudged)
+    monkeypatch.setattr(_Rollout, "run_again", not_nudged)
+    np.testing.assert_array_equal(gradient(), expected)

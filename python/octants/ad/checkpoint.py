@@ -268,7 +268,8 @@ class _Rollout:
                 f"`{recorded.random}` draws random numbers in a step of a checkpoint, which are others when the step runs again: draw them before, and read them from an "
                 "array"
             )
-        own = [id(array) for pair in self.state for array in pair]
+        copies = [*(kept for _, kept in self.kept), *self.free]
+        own = [id(array) for arrays in (*self.state, *copies) for array in arrays]
         found = [reference() for reference in self.written.values()]
         found += [one for one in own_fields() if tape._log.writer_since(one, self.begins) is not None]
         arrays = {id(one): one for one in found if one is not None}
