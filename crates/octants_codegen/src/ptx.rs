@@ -3,7 +3,7 @@
 use octants_hal::Cancel;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
-use octants_llvm::{EmitOptions, GpuOptions, Target as Machine};
+use octants_llvm::{EmitOptions, GpuOptions, NVIDIA, Target as Machine};
 use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
 use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskStore, compile, text};
@@ -77,7 +77,7 @@ fn compile_options(options: PtxOptions) -> Result<CompileOptions, CodegenError> 
         message: "LLVM was built without its target for NVIDIA's GPUs".to_owned(),
     })?;
     // Vector forms of `red`: PTX ISA 8.1, on sm_90.
-    let gpu = GpuOptions { vector_sums: capability >= 90 && version >= 81 };
+    let gpu = GpuOptions { vendor: &NVIDIA, vector_sums: capability >= 90 && version >= 81 };
     let opt = if options.optimise { OptLevel::Default } else { OptLevel::None };
     Ok(CompileOptions {
         emit: EmitOptions { noalias: options.noalias, target: Machine::Gpu(gpu), ..EmitOptions::default() },

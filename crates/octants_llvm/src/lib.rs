@@ -30,7 +30,7 @@ mod task;
 mod value;
 
 pub use cpu::{CpuOptions, VectorFunction, VectorLibrary};
-pub use gpu::GpuOptions;
+pub use gpu::{GpuOptions, Instruction, LargeAngles, NVIDIA, PrintMeeting, Registers, Vendor};
 
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;

@@ -5,7 +5,7 @@ mod harness;
 use harness::gpu_text::{input, kernel, tasks, tasks_for, whole_numbers};
 use harness::oracle::{Input, Random, check, check_gpu};
 use octants_ir::{Const, Scalar};
-use octants_llvm::GpuOptions;
+use octants_llvm::{GpuOptions, NVIDIA};
 
 /// Neighbours in a view are no neighbours in memory, unless only its rows lie apart.
 #[test]
@@ -32,7 +32,11 @@ kernel @scatter(%x "x": array<f32, {rank}, {spacing}>, %k "k": array<i32, 1>) {{
         )
     };
     let joined = |text: &str| {
-        tasks_for(text, GpuOptions { vector_sums: true })[0].text.matches("add.v2.f32").count() > 0
+        tasks_for(text, GpuOptions { vendor: &NVIDIA, vector_sums: true })[0]
+            .text
+            .matches("add.v2.f32")
+            .count()
+            > 0
     };
     let (n, mut random) = (90, Random(11));
     let places: Vec<_> = (0..n).map(|_| Const::i32((random.next() % 19) as i32)).collect();
@@ -70,7 +74,9 @@ kernel @scatter(%x "x": array<tensor<f32, 2>, 1, strided>, %k "k": array<i32, 1>
   }
   return
 }"#;
-    assert!(tasks_for(text, GpuOptions { vector_sums: true })[0].text.contains("add.v2.f32"));
+    assert!(
+        tasks_for(text, GpuOptions { vendor: &NVIDIA, vector_sums: true })[0].text.contains("add.v2.f32")
+    );
     for stride in [2, 3, 6] {
         let places: Vec<_> = (0..70).map(|i| Const::i32(i * 7 % 30)).collect();
         let x = Input::strided(Scalar::F32, &whole_numbers(Scalar::F32, 200), &[30], &[stride]);

@@ -8,7 +8,7 @@ use harness::gpu_text::{input, kernel, tasks, tasks_for, whole_numbers};
 use harness::oracle::{Input, Random, check_gpu, check_gpu_sums};
 use octants_ir::plan::Copied;
 use octants_ir::{Const, Scalar};
-use octants_llvm::{EmitOptions, GpuOptions, Target, emit};
+use octants_llvm::{EmitOptions, GpuOptions, NVIDIA, Target, emit};
 
 #[test]
 fn blocks_add_to_copies_of_small_arrays() {
@@ -110,7 +110,7 @@ kernel @scatter(%x "x": array<tensor<f32, 2>, 1>, %k "k": array<i32, 1>) {
   return
 }"#;
     let count = |text: &str, sums| {
-        tasks_for(text, GpuOptions { vector_sums: sums })[0]
+        tasks_for(text, GpuOptions { vendor: &NVIDIA, vector_sums: sums })[0]
             .text
             .matches("red.relaxed.gpu.global.add.v2")
             .count()
@@ -176,7 +176,7 @@ kernel @scatter(%x "x": array<{elem}, {rank}>, %k "k": array<i32, 1>) {{
   return
 }}"#
             );
-            let emitted = &tasks_for(&text, GpuOptions { vector_sums: true })[0].text;
+            let emitted = &tasks_for(&text, GpuOptions { vendor: &NVIDIA, vector_sums: true })[0].text;
             // The body is written twice where the array's alignment tells something.
             let of = |width: u32| emitted.matches(&format!("add.v{width}.f32")).count();
             assert!(
@@ -216,7 +216,7 @@ kernel @scatter(%x "x": array<f32, 1>, %k "k": array<i32, 1>, %y "y": array<f32,
 }"#;
     let count = |between: &str, noalias| {
         let kernel = kernel(&text.replace("BETWEEN", between));
-        let target = Target::Gpu(GpuOptions { vector_sums: true });
+        let target = Target::Gpu(GpuOptions { vendor: &NVIDIA, vector_sums: true });
         let options = EmitOptions { noalias, target, ..EmitOptions::default() };
         emit(&kernel, &harness::plan_of(&kernel), &options)[0].text.matches("add.v2.f32").count()
     };

@@ -34,15 +34,16 @@ use super::choose::Tiling;
 use super::registers::Register;
 use super::runs::{Group, entry, run_along};
 use super::tile::{Piece, Tiles};
+use super::vendor::word;
 use crate::address::elem_of;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
-const WARP: u32 = 32;
-const WAIT: &str = "llvm.nvvm.bar.warp.sync";
 const BUFFER: &str = "octants.exchange";
 /// Bytes of a word.
 const BYTES: u32 = 4;
+/// Words that shared memory gives at once.
+const BANKS: u32 = 32;
 /// Words of the widest access.
 const QUAD: u32 = 4;
 /// Words of an element, at most: the more, the fewer warps have room.
@@ -80,14 +81,14 @@ struct Elements {
 
 impl Exchanges {
     /// `None` if there are none.
-    pub fn of(kernel: &Kernel, task: &Task, op: Op, tiling: Tiling) -> Option<Self> {
+    pub fn of(kernel: &Kernel, task: &Task, op: Op, (tiling, lanes): (Tiling, u32)) -> Option<Self> {
         // Copies of arrays take the shared memory.
         if !matches!(task, Task::Range { copied, .. } if copied.is_empty()) {
             return None;
         }
         let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { return None };
         let one_each = attributes.axes == 1 && tiling.columns() == 1;
-        if !one_each || attributes.in_order || !tiling.block.is_multiple_of(WARP) {
+        if !one_each || attributes.in_order || !tiling.block.is_multiple_of(lanes) {
             return None;
         }
         let body = kernel.ops[op].regions[0];
@@ -100,8 +101,8 @@ impl Exchanges {
         }
         let axis = kernel.regions[body].params[0];
         let (loads, stores) = (exchanged_loads(kernel, axis, body), exchanged_stores(kernel, axis, body));
-        let buffer = loads.iter().chain(&stores).map(|exchange| exchange.array.buffer()).max()?;
-        let warps = tiling.block / WARP;
+        let buffer = loads.iter().chain(&stores).map(|exchange| exchange.array.buffer(lanes)).max()?;
+        let warps = tiling.block / lanes;
         (buffer * BYTES * warps <= MOST_BYTES).then_some(Self { loads, stores, buffer, warps })
     }
 
@@ -137,9 +138,14 @@ impl Elements {
         !self.is_padded() && (i64::from(self.origin) * i64::from(self.words)) % i64::from(QUAD) == 0
     }
 
-    /// Words of a warp's buffer.
-    fn buffer(self) -> u32 {
-        self.words * if self.is_padded() { WARP + 1 } else { WARP }
+    /// Words of the buffer of a warp of so many lanes.
+    fn buffer(self, lanes: u32) -> u32 {
+        self.places(self.words * lanes)
+    }
+
+    /// Words that so many take in a buffer, which fill all banks equally often.
+    fn places(self, words: u32) -> u32 {
+        words + if self.is_padded() { words / BANKS } else { 0 }
     }
 }
 
@@ -291,15 +297,15 @@ impl Emitter<'_> {
     fn warp_of(&mut self, tiles: &Tiles, piece: &Piece, exchanges: &Exchanges) -> (Warp, Val) {
         let axis = tiles.axes[0];
         let thread = self.register(Register::Thread);
-        let lane = self.binary("and", thread, word(WARP - 1));
-        let number = self.binary("lshr", thread, word(WARP.ilog2()));
+        let (lane, number) = (self.lane_of(thread), self.warp_number_of(thread));
         let buffer = self.binary("mul", number, word(exchanges.buffer));
         let column = self.binary("add nsw", piece.column, tiles.x);
         let wide_lane = self.resize(lane, Scalar::I64);
         let first = self.binary("sub nsw", column, wide_lane);
         let bounds = [axis.lo, axis.hi];
         let from = self.compare("sle", axis.lo, first);
-        let end = self.binary("add nsw", first, Val::i64(WARP.into()));
+        let lanes = self.vendor().lanes;
+        let end = self.binary("add nsw", first, Val::i64(lanes.into()));
         let to = self.compare("sle", end, axis.hi);
         let whole = self.binary("and", from, to);
         (Warp { first, lane, buffer, bounds, whole }, column)
@@ -307,10 +313,11 @@ impl Emitter<'_> {
 
     /// The warp's lanes from the first that has a point to behind the last.
     fn lanes_with_points(&mut self, warp: &Warp) -> [Val; 2] {
+        let all = self.vendor().lanes;
         warp.bounds.map(|bound| {
             let lanes = self.binary("sub nsw", bound, warp.first);
             let lanes = self.intrinsic("llvm.smax", &[lanes, Val::i64(0)], "");
-            let lanes = self.intrinsic("llvm.smin", &[lanes, Val::i64(WARP.into())], "");
+            let lanes = self.intrinsic("llvm.smin", &[lanes, Val::i64(all.into())], "");
             self.resize(lanes, Scalar::U32)
         })
     }
@@ -396,8 +403,9 @@ impl Emitter<'_> {
         self.write_words(array, (place, cell), value, direction);
         self.f.jump(moved);
         self.f.begin(moved);
-        let stepped = self.binary("add", number.value, word(WARP));
-        let more = self.compare("ult", stepped, word(array.words * WARP));
+        let all = self.vendor().lanes;
+        let stepped = self.binary("add", number.value, word(all));
+        let more = self.compare("ult", stepped, word(array.words * all));
         self.f.branch(more, next, done);
         self.f.begin(next);
         let latch = self.f.block();
@@ -417,17 +425,17 @@ impl Emitter<'_> {
     ) {
         let own = self.binary("mul", warp.lane, word(width));
         let first = self.place(warp, array, own, exchanges);
-        let round_words = WARP * width;
-        let (rounds, rest) = (array.words * WARP / round_words, array.words * WARP % round_words);
+        let lanes = self.vendor().lanes;
+        let (words, round_words) = (array.words * lanes, lanes * width);
+        let (rounds, rest) = (words / round_words, words % round_words);
         let place = |e: &mut Self, round: u32| {
             let number = e.binary("add nuw nsw", own, word(round * round_words));
-            let words = round * if array.is_padded() { WARP + 1 } else { round_words };
             // Four elements on, words change places as they do here.
             let is_computed = array.is_turned() && width < QUAD;
             let place = if is_computed {
                 e.place(warp, array, number, exchanges)
             } else {
-                e.place_behind(first, words)
+                e.place_behind(first, round * array.places(round_words))
             };
             (place, e.word_cell(memory, number))
         };
@@ -538,11 +546,11 @@ impl Emitter<'_> {
     fn place(&mut self, warp: &Warp, array: Elements, number: Val, exchanges: &Exchanges) -> Ptr {
         let mut number = number;
         if array.is_padded() {
-            let left_out = self.binary("lshr", number, word(WARP.ilog2()));
+            let left_out = self.binary("lshr", number, word(BANKS.ilog2()));
             number = self.binary("add", number, left_out);
         }
         if array.is_turned() {
-            let row = self.binary("lshr", number, word(WARP.ilog2()));
+            let row = self.binary("lshr", number, word(BANKS.ilog2()));
             let turn = self.binary("and", row, word(array.words / QUAD - 1));
             let turn = self.binary("mul", turn, word(QUAD));
             number = self.binary("xor", number, turn);
@@ -557,14 +565,4 @@ impl Emitter<'_> {
             Typed(number)
         ))
     }
-
-    /// Waits for all lanes of the warp.
-    fn wait_for_warp(&mut self) {
-        self.module.declare(WAIT, || format!("declare void @{WAIT}(i32)"));
-        self.f.line(format_args!("call void @{WAIT}(i32 -1)"));
-    }
-}
-
-fn word(value: u32) -> Val {
-    Val::int(Scalar::U32, value.into())
 }

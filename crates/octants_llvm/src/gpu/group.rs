@@ -68,7 +68,7 @@ impl Emitter<'_> {
         let parallel = kernel.parallel_loop(op).unwrap_or_else(|| panic!("{op} is no parallel loop"));
         let tiles = self.tiles(op, tiling);
         let count = self.tile_count(op, &tiles);
-        let exchanges = Exchanges::of(kernel, self.task_of(op), op, tiling);
+        let exchanges = Exchanges::of(kernel, self.task_of(op), op, (tiling, self.vendor().lanes));
         let (block, blocks) = (self.wide_register(Register::Block), self.wide_register(Register::Blocks));
         let steps = tiling.stepped.then(|| {
             let is_empty = self.task_of(op).needs_temps().then(|| self.compare("eq", count, Val::i64(0)));

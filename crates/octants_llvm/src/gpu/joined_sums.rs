@@ -17,6 +17,7 @@
 //! of the same array, of any array where arrays may overlap, nor across a loop, a condition or a call.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 
 use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Scalar, Spacing, Type, Value};
@@ -27,7 +28,7 @@ use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::shape::JoinedSums;
-use crate::value::{Ptr, Ty, Typed, Val};
+use crate::value::{Ptr, Ty, Val};
 
 /// Bytes of a real.
 const BYTES: i128 = 4;
@@ -266,17 +267,19 @@ impl Emitter<'_> {
                 self.atomic_at(AtomicOp::Add, Address { target: Target::One(cell), ..address }, value);
                 continue;
             }
-            let operands: Vec<_> = (1..=width).map(|number| format!("${number}")).collect();
-            let typed: Vec<_> = chunk.iter().map(|&value| Typed(value).to_string()).collect();
             let cell = self.f.pointer(format_args!("addrspacecast ptr {cell} to ptr addrspace(1)"));
-            self.f.line(format_args!(
-                "call void asm sideeffect \"red.relaxed.gpu.global.add.v{width}.f32 [$0], {{{}}};\", \"l{},~{{memory}}\"\
-                 (ptr addrspace(1) {cell}, {})",
-                operands.join(", "),
-                ",f".repeat(width),
-                typed.join(", ")
-            ));
+            self.add_together(cell, chunk);
         }
+    }
+
+    /// Adds two or four reals to the cells from one of global memory on, by one instruction.
+    fn add_together(&mut self, cell: Ptr, values: &[Val]) {
+        let both = self.vendor().add_neighbours.as_ref().expect("sums are joined where they can be");
+        let instruction = &both[usize::from(values.len() == WIDEST)];
+        let mut operands: Vec<&dyn Display> = vec![&cell];
+        operands.extend(values.iter().map(|value| value as &dyn Display));
+        let text = self.instruction(instruction, &operands);
+        self.f.line(format_args!("{text}"));
     }
 
     fn cell_behind(&mut self, first: Ptr, cells: usize) -> Ptr {

@@ -2,12 +2,10 @@
 
 use octants_ir::Scalar;
 
+use super::vendor::{LargeAngles, filled};
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Ty, Typed, Val};
-
-/// From this angle on, 105615, the library reduces with as many digits of π as it takes, in 150 lines of PTX: without them sine takes 30.
-const LARGE_ANGLE: &str = "0x40F9C8F000000000";
 
 /// Sine and cosine of such an angle.
 const BOTH_OF_LARGE_ANGLE: &str = "octants.sincos.large";
@@ -46,14 +44,20 @@ impl Emitter<'_> {
             // LLVM's own code for `frem` rounds the quotient.
             LibraryFunction::Remainder => "fmod",
         };
-        let symbol = format!("__nv_{name}{}", if scalar == Scalar::F32 { "f" } else { "" });
+        let symbol = self.library_symbol(name, scalar);
         let ty = Ty::new(scalar, 1);
         let typed: Vec<_> = operands.iter().map(|&operand| Typed(operand).to_string()).collect();
         self.declare_device_function(&symbol, ty, operands.len());
         let trigonometric =
             matches!(function, LibraryFunction::Sin | LibraryFunction::Cos | LibraryFunction::Tan);
-        let callee = if trigonometric && scalar == Scalar::F32 { self.split_angles(name) } else { symbol };
+        let angles = self.vendor().large_angles.filter(|_| trigonometric && scalar == Scalar::F32);
+        let callee = angles.map_or(symbol, |angles| self.split_angles(name, &angles));
         self.f.value(ty, format_args!("call {ty} @{callee}({})", typed.join(", ")))
+    }
+
+    /// What the vendor's library calls a function of C's mathematics.
+    fn library_symbol(&self, name: &str, scalar: Scalar) -> String {
+        filled(self.vendor().library[usize::from(scalar != Scalar::F32)], &[&name])
     }
 
     fn declare_device_function(&mut self, symbol: &str, ty: Ty, operands: usize) {
@@ -64,21 +68,22 @@ impl Emitter<'_> {
     }
 
     /// Sine and cosine of a real of 32 bits: one comparison, one reduction of the angle, and what the library computes of it for each.
-    pub(super) fn sine_and_cosine_of(&mut self, angle: Val) -> (Val, Val) {
+    pub(super) fn sine_and_cosine_of(&mut self, angle: Val, angles: &LargeAngles) -> (Val, Val) {
         let ty = Ty::new(Scalar::F32, 1);
-        for symbol in ["__nv_sinf", "__nv_cosf"] {
+        let [sine, cosine] = ["sin", "cos"].map(|name| self.library_symbol(name, Scalar::F32));
+        for symbol in [&sine, &cosine] {
             self.declare_device_function(symbol, ty, 1);
         }
-        self.add_both_of_large_angle();
-        let test = self.test_of_large_angle();
+        self.add_both_of_large_angle(angles);
+        let test = self.test_of_large_angle(angles);
         self.module.add_function_once(BOTH, || {
             format!(
                 "\
 define internal {{ float, float }} @{BOTH}(float %x) alwaysinline nounwind willreturn memory(none) {{
 {test}
 direct:
-  %sine = call float @__nv_sinf(float %x)
-  %cosine = call float @__nv_cosf(float %x)
+  %sine = call float @{sine}(float %x)
+  %cosine = call float @{cosine}(float %x)
   %first = insertvalue {{ float, float }} poison, float %sine, 0
   %near = insertvalue {{ float, float }} %first, float %cosine, 1
   ret {{ float, float }} %near
@@ -95,15 +100,15 @@ reduce:
         (sine, cosine)
     }
 
-    /// The first block of a function of an angle, which ends in a branch to `reduce` or `direct`. It takes the intrinsic that the library takes, and calls it as the
-    /// library does: else LLVM finds out late that both compare alike, and optimises each copy of the code for large angles until then, in half of its time.
-    fn test_of_large_angle(&mut self) -> String {
-        self.module.declare("llvm.nvvm.fabs.f", || "declare float @llvm.nvvm.fabs.f(float) #1".to_owned());
+    /// The first block of a function of an angle, which ends in a branch to `reduce` or `direct`. It compares as the library does.
+    fn test_of_large_angle(&mut self, angles: &LargeAngles) -> String {
+        let magnitude = self.instruction(&angles.magnitude, &[&"%x"]);
+        let from = angles.from;
         format!(
             "\
 entry:
-  %magnitude = call float @llvm.nvvm.fabs.f(float %x) nounwind
-  %large = fcmp oge float %magnitude, {LARGE_ANGLE}
+  %magnitude = {magnitude}
+  %large = fcmp oge float %magnitude, {from}
   br i1 %large, label %reduce, label %direct"
         )
     }
@@ -111,14 +116,15 @@ entry:
     /// A function of an angle whose code for large ones is no part of each call. The library decides by the same comparison, so that of
     /// its code only that for other angles remains beside it. Where there are sines and cosines, large angles are reduced by one function: the library's
     /// function of both gives the bits of each.
-    fn split_angles(&mut self, name: &str) -> String {
+    fn split_angles(&mut self, name: &str, angles: &LargeAngles) -> String {
         let symbol = format!("octants.{name}");
+        let library = self.library_symbol(name, Scalar::F32);
         let shared = match name {
             "sin" | "cos" => self.facts.has_sines_and_cosines,
             _ => false,
         };
         let (large, far) = if shared {
-            self.add_both_of_large_angle();
+            self.add_both_of_large_angle(angles);
             let part = u32::from(name == "cos");
             let far = format!(
                 "%both = call {{ float, float }} @{BOTH_OF_LARGE_ANGLE}(float %x)\n  %far = extractvalue {{ float, float }} %both, {part}"
@@ -128,21 +134,21 @@ entry:
             let large = format!(
                 "
 define internal float @{symbol}.large(float %x) noinline nounwind willreturn memory(none) {{
-  %far = call float @__nv_{name}f(float %x)
+  %far = call float @{library}(float %x)
   ret float %far
 }}
 "
             );
             (large, format!("%far = call float @{symbol}.large(float %x)"))
         };
-        let test = self.test_of_large_angle();
+        let test = self.test_of_large_angle(angles);
         self.module.add_function_once(&symbol, || {
             format!(
                 "\
 define internal float @{symbol}(float %x) alwaysinline nounwind willreturn memory(none) {{
 {test}
 direct:
-  %near = call float @__nv_{name}f(float %x)
+  %near = call float @{library}(float %x)
   ret float %near
 reduce:
   {far}
@@ -154,16 +160,15 @@ reduce:
         symbol
     }
 
-    fn add_both_of_large_angle(&mut self) {
-        self.module
-            .declare("__nv_sincosf", || "declare void @__nv_sincosf(float, ptr, ptr) nounwind".to_owned());
+    fn add_both_of_large_angle(&mut self, angles: &LargeAngles) {
+        let both = self.instruction(&angles.both, &[&"%x", &"%sine.place", &"%cosine.place"]);
         self.module.add_function_once(BOTH_OF_LARGE_ANGLE, || {
             format!(
                 "\
 define internal {{ float, float }} @{BOTH_OF_LARGE_ANGLE}(float %x) noinline nounwind willreturn memory(none) {{
   %sine.place = alloca float, align 4
   %cosine.place = alloca float, align 4
-  call void @__nv_sincosf(float %x, ptr %sine.place, ptr %cosine.place)
+  {both}
   %sine = load float, ptr %sine.place, align 4
   %cosine = load float, ptr %cosine.place, align 4
   %first = insertvalue {{ float, float }} poison, float %sine, 0

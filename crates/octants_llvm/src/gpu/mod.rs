@@ -3,7 +3,7 @@
 //! What only a GPU wants stands here: how points are dealt to threads ([`choose`] decides; [`points`], [`tile`],
 //! [`steps`], [`group`], [`guards`], [`runs`], [`stages`]), loops inside a body ([`inner`]), elements that a
 //! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]) and of lanes that share one ([`warp_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
-//! ([`report`]).
+//! ([`report`]). What makers of GPUs call differently is data ([`vendor`]; [`nvidia`] is one).
 
 mod bounds;
 mod choose;
@@ -13,6 +13,7 @@ mod guards;
 mod inner;
 mod joined_sums;
 mod library;
+mod nvidia;
 mod points;
 mod reduce;
 mod registers;
@@ -22,6 +23,7 @@ mod scatter;
 mod stages;
 mod steps;
 mod tile;
+mod vendor;
 pub(crate) mod warp_sums;
 
 use std::collections::HashSet;
@@ -36,12 +38,23 @@ use crate::shape::{ContextField, Dealt, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use choose::{Choice, choose_shape};
 use octants_abi::gpu::GpuFrame;
+use vendor::filled;
+
+pub use nvidia::NVIDIA;
+pub use vendor::{Instruction, LargeAngles, PrintMeeting, Registers, Vendor};
 
 /// What code for a GPU is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GpuOptions {
+    pub vendor: &'static Vendor,
     /// Two or four neighbouring reals of 32 bits are added to memory by one instruction.
     pub vector_sums: bool,
+}
+
+impl Default for GpuOptions {
+    fn default() -> Self {
+        Self { vendor: &NVIDIA, vector_sums: false }
+    }
 }
 
 impl Shape for GpuOptions {
@@ -52,12 +65,13 @@ impl Shape for GpuOptions {
         };
         // A parameter without bytes is none.
         let (args, frame) = (plan.args.bytes.max(8), GpuFrame::bytes(axes));
+        let Vendor { kernel, by_value, .. } = self.vendor;
         let args = if args as usize > GpuFrame::MAX_ARGS_BY_VALUE {
-            "ptr noundef nonnull readonly align 8 %args".to_owned()
+            "ptr noundef nonnull readonly align 8".to_owned()
         } else {
-            format!("ptr byval([{args} x i8]) align 8 %args")
+            filled(by_value, &[&args])
         };
-        format!("define void @{symbol}({args}, ptr byval([{frame} x i8]) align 8 %frame) #0")
+        format!("{kernel} @{symbol}({args} %args, {} %frame) #0", filled(by_value, &[&frame]))
     }
 
     fn context_param(&self) -> &'static str {
@@ -78,9 +92,11 @@ impl Shape for GpuOptions {
     }
 
     fn annotate(&self, module: &mut Module, symbol: &str, shape: LaunchShape) {
-        let kernel = module.node(format!("!{{ptr @{symbol}, !\"kernel\", i32 1}}"));
-        let threads = module.node(format!("!{{ptr @{symbol}, !\"maxntidx\", i32 {}}}", shape.block));
-        module.name_nodes("nvvm.annotations", &[kernel, threads]);
+        for (name, nodes) in self.vendor.annotations {
+            let nodes: Vec<_> =
+                nodes.iter().map(|text| module.node(filled(text, &[&symbol, &shape.block]))).collect();
+            module.name_nodes(name, &nodes);
+        }
     }
 
     fn serial(&self, e: &mut Emitter<'_>, body: Region) {
@@ -154,7 +170,8 @@ impl Shape for GpuOptions {
     }
 
     fn sine_and_cosine(&self, e: &mut Emitter<'_>, angle: Val) -> Option<(Val, Val)> {
-        (angle.lanes == 1).then(|| e.sine_and_cosine_of(angle))
+        let angles = self.vendor.large_angles.filter(|_| angle.lanes == 1)?;
+        Some(e.sine_and_cosine_of(angle, &angles))
     }
 
     /// A variable of the frame's own stands for it: there is no register that says where the frame lies.
@@ -187,7 +204,11 @@ impl Shape for GpuOptions {
     }
 
     fn joined_sums(&self, e: &Emitter<'_>, ops: &[Op]) -> Vec<JoinedSums> {
-        let mut joined = if self.vector_sums { e.neighbouring_sums(ops) } else { Vec::new() };
+        let mut joined = if self.vector_sums && self.vendor.add_neighbours.is_some() {
+            e.neighbouring_sums(ops)
+        } else {
+            Vec::new()
+        };
         let together: HashSet<_> = joined.iter().flat_map(|sums| sums.ops.iter().copied()).collect();
         let alone = e.scattered_sums(ops).into_iter().filter(|op| !together.contains(op));
         joined.extend(alone.map(|op| JoinedSums { ops: vec![op], last: op }));

@@ -15,15 +15,12 @@ use octants_ir::views::ReductionView;
 use octants_ir::{Op, Scalar};
 
 use super::registers::Register;
+use super::vendor::word;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
-const WARP: u32 = 32;
 /// Reductions whose totals lie in shared memory at once: 4 KiB, which leave room for copies of arrays.
 const BATCH: usize = 16;
-const BARRIER: &str = "llvm.nvvm.barrier0";
-const SHUFFLE: &str = "llvm.nvvm.shfl.sync.down.i32";
-const WORD: Ty = Ty { scalar: Scalar::U32, lanes: 1 };
 
 impl Emitter<'_> {
     /// Combines the totals of a block's threads into the places that the loop's operands name. All threads come here.
@@ -34,7 +31,7 @@ impl Emitter<'_> {
         for (number, batch) in reductions.chunks(BATCH).enumerate() {
             if number > 0 {
                 // The batch before has been read.
-                self.barrier();
+                self.wait_for_block();
             }
             self.combine_batch(batch, block);
         }
@@ -42,27 +39,27 @@ impl Emitter<'_> {
 
     fn combine_batch(&mut self, batch: &[(ReductionView<'_>, Val)], block: u32) {
         let thread = self.register(Register::Thread);
-        let lane = self.binary("and", thread, word(WARP - 1));
-        let warp = self.binary("lshr", thread, word(WARP.ilog2()));
-        let warps = block.div_ceil(WARP);
+        let (lane, warp) = (self.lane_of(thread), self.warp_number_of(thread));
+        let lanes = self.vendor().lanes;
+        let warps = block.div_ceil(lanes);
         // Threads of this warp: all, but for the last warp of a block of another size.
-        let threads = if block.is_multiple_of(WARP) {
-            word(WARP)
+        let threads = if block.is_multiple_of(lanes) {
+            word(lanes)
         } else {
-            let first = self.binary("and", thread, word(!(WARP - 1)));
+            let first = self.binary("and", thread, word(!(lanes - 1)));
             let rest = self.binary("sub", word(block), first);
-            self.intrinsic("llvm.umin", &[rest, word(WARP)], "")
+            self.intrinsic("llvm.umin", &[rest, word(lanes)], "")
         };
         let totals = batch
             .iter()
-            .map(|(reduction, total)| self.warp_total(reduction.op, *total, lane, threads, WARP.min(block)));
+            .map(|(reduction, total)| self.warp_total(reduction.op, *total, lane, threads, lanes.min(block)));
         let mut totals: Vec<_> = totals.collect();
         if warps > 1 {
             self.write_warp_totals(&totals, warp, lane);
-            self.barrier();
+            self.wait_for_block();
         }
         let (first, done) = (self.f.new_label(), self.f.new_label());
-        let in_first = self.compare("ult", thread, word(WARP));
+        let in_first = self.compare("ult", thread, word(lanes));
         self.f.branch(in_first, first, done);
 
         self.f.begin(first);
@@ -70,7 +67,7 @@ impl Emitter<'_> {
             for (number, ((reduction, _), total)) in batch.iter().zip(&mut totals).enumerate() {
                 let op = reduction.op;
                 *total = self.read_warp_total(op, (number, total.ty), lane, warps);
-                *total = self.warp_total(op, *total, lane, word(WARP.min(block)), warps.next_power_of_two());
+                *total = self.warp_total(op, *total, lane, word(lanes.min(block)), warps.next_power_of_two());
             }
         }
         let update = self.f.new_label();
@@ -88,8 +85,10 @@ impl Emitter<'_> {
     fn warp_total(&mut self, op: AtomicOp, total: Val, lane: Val, threads: Val, count: u32) -> Val {
         let mut total = total;
         // As many ones as there are threads.
-        let zeros = self.binary("sub", word(WARP), threads);
-        let mask = self.binary("lshr", word(u32::MAX), zeros);
+        let (lanes, all) = (self.vendor().lanes, self.vendor().all_lanes());
+        let zeros = self.binary("sub", word(lanes), threads);
+        let zeros = self.resize(zeros, all.ty);
+        let mask = self.binary("lshr", all, zeros);
         let mut distance = count.next_power_of_two() / 2;
         while distance > 0 {
             let other = self.shuffle_down(total, mask, word(distance));
@@ -101,33 +100,6 @@ impl Emitter<'_> {
             distance /= 2;
         }
         total
-    }
-
-    /// What a lane so far up holds.
-    pub(super) fn shuffle_down(&mut self, value: Val, mask: Val, distance: Val) -> Val {
-        let bits = self.bits(value);
-        let bits = if bits.ty.bits() < 64 {
-            let wide = self.resize(bits, Scalar::U32);
-            let moved = self.shuffle_word(wide, mask, distance);
-            self.resize(moved, bits.ty)
-        } else {
-            let (low, high) =
-                (self.resize(bits, Scalar::U32), self.binary("lshr", bits, Val::int(bits.ty, 32)));
-            let high = self.resize(high, Scalar::U32);
-            let (low, high) =
-                (self.shuffle_word(low, mask, distance), self.shuffle_word(high, mask, distance));
-            let (low, high) = (self.resize(low, bits.ty), self.resize(high, bits.ty));
-            let high = self.binary("shl", high, Val::int(bits.ty, 32));
-            self.binary("or", high, low)
-        };
-        self.bit_cast(bits, value.ty)
-    }
-
-    fn shuffle_word(&mut self, v: Val, mask: Val, distance: Val) -> Val {
-        self.module.declare(SHUFFLE, || format!("declare i32 @{SHUFFLE}(i32, i32, i32, i32)"));
-        let last = WARP - 1;
-        self.f
-            .value(WORD, format_args!("call i32 @{SHUFFLE}(i32 {mask}, i32 {v}, i32 {distance}, i32 {last})"))
     }
 
     /// Lane 0 of each warp writes what the warp has; a slot of eight bytes for each reduction and warp.
@@ -158,7 +130,7 @@ impl Emitter<'_> {
         let ty = Ty::new(in_memory(scalar), 1);
         let total = self.f.value(ty, format_args!("load {ty}, ptr addrspace(3) {slot}, align 8"));
         let total = self.read_memory(total, scalar);
-        if warps == WARP {
+        if warps == self.vendor().lanes {
             return total;
         }
         let there = self.compare("ult", lane, word(warps));
@@ -168,22 +140,13 @@ impl Emitter<'_> {
 
     /// Whoever asks first has the largest batch.
     fn total_slot(&mut self, number: usize, batch: usize, warp: Val) -> Ptr {
-        let slots = batch * WARP as usize;
+        let lanes = self.vendor().lanes;
+        let slots = batch * lanes as usize;
         self.module.declare("octants.totals", || {
             format!("@octants.totals = internal addrspace(3) global [{slots} x i64] undef, align 8")
         });
-        let slot = self.binary("add", warp, word(number as u32 * WARP));
+        let slot = self.binary("add", warp, word(number as u32 * lanes));
         self.f
             .pointer(format_args!("getelementptr inbounds i64, ptr addrspace(3) @octants.totals, i32 {slot}"))
     }
-
-    /// Waits for all threads of the block.
-    pub(super) fn barrier(&mut self) {
-        self.module.declare(BARRIER, || format!("declare void @{BARRIER}()"));
-        self.f.line(format_args!("call void @{BARRIER}()"));
-    }
-}
-
-fn word(value: u32) -> Val {
-    Val::int(Scalar::U32, value.into())
 }

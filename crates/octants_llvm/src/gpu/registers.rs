@@ -21,15 +21,15 @@ pub(super) enum Register {
 impl Emitter<'_> {
     /// A register as an unsigned number of 32 bits.
     pub(super) fn register(&mut self, register: Register) -> Val {
-        let name = match register {
-            Register::Thread => "tid.x",
-            Register::Threads => "ntid.x",
-            Register::Block => "ctaid.x",
-            Register::Blocks => "nctaid.x",
+        let registers = &self.vendor().registers;
+        let instruction = match register {
+            Register::Thread => &registers.thread,
+            Register::Threads => &registers.threads,
+            Register::Block => &registers.block,
+            Register::Blocks => &registers.blocks,
         };
-        let intrinsic = format!("llvm.nvvm.read.ptx.sreg.{name}");
-        self.module.declare(&intrinsic, || format!("declare i32 @{intrinsic}()"));
-        self.f.in_entry(|f| f.value(Ty::new(Scalar::U32, 1), format_args!("call i32 @{intrinsic}()")))
+        let text = self.instruction(instruction, &[]);
+        self.f.in_entry(|f| f.value(Ty::new(Scalar::U32, 1), format_args!("{text}")))
     }
 
     /// A register in 64 bits.

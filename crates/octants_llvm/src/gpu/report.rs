@@ -1,12 +1,10 @@
 //! What a task tells the host: faults and prints.
 
+use super::vendor::{Vendor, filled};
 use crate::emitter::Emitter;
 use crate::report::FaultOrdering;
 use crate::value::{Typed, Val};
 use octants_abi::gpu::GpuFrame;
-
-/// LLVM 19 has no code for `fence` on this target.
-const FENCE: &str = "llvm.nvvm.membar.sys";
 
 const ORDERING: FaultOrdering =
     FaultOrdering { take: "monotonic monotonic", fence: Some(fence), publish: "monotonic" };
@@ -15,7 +13,8 @@ const ORDERING: FaultOrdering =
 /// address of counters, words read, whether records were dropped, capacity, then the records. The counters are in the device's memory:
 /// words reserved, records dropped. The host reads while the device writes, so the header comes last, behind a fence that the host sees.
 ///
-/// Threads of a warp that print together reserve together: the first of those whose records are equally long asks for all of them.
+/// Threads of a warp that print together reserve together: the first of those whose records are equally long asks for all of them. They meet in the vendor's
+/// words, `<0>` and `<1>`; `<2>` is the fence.
 const PRINT: &str = "\
 define internal void @octants.print(ptr %ring, i32 %site, i32 %count, ptr %slots) noinline nounwind convergent {
 entry:
@@ -29,14 +28,8 @@ entry:
   %mask = sub i64 %capacity, 1
   %operands = zext i32 %count to i64
   %length = add i64 %operands, 1
-  %active = call i32 @llvm.nvvm.activemask()
-  %peers = call i32 @llvm.nvvm.match.any.sync.i32(i32 %active, i32 %count)
-  %lower = call i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()
-  %before = and i32 %peers, %lower
-  %rank = call i32 @llvm.ctpop.i32(i32 %before)
-  %together = call i32 @llvm.ctpop.i32(i32 %peers)
+<0>
   %wanted = zext i32 %together to i64
-  %first = call i32 @llvm.cttz.i32(i32 %peers, i1 true)
   %is.first = icmp eq i32 %rank, 0
   br i1 %is.first, label %try, label %share
 try:
@@ -62,9 +55,7 @@ share:
   %own.low = trunc i64 %own.begin to i32
   %own.shifted = lshr i64 %own.begin, 32
   %own.high = trunc i64 %own.shifted to i32
-  %fitting = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.count, i32 %first, i32 31)
-  %low = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.low, i32 %first, i32 31)
-  %high = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %peers, i32 %own.high, i32 %first, i32 31)
+<1>
   %fits = icmp ult i32 %rank, %fitting
   br i1 %fits, label %place, label %full
 place:
@@ -90,7 +81,7 @@ body:
   store volatile i64 %word, ptr %to, align 8
   br label %head
 publish:
-  call void @llvm.nvvm.membar.sys()
+  <2>
   %header.place = and i64 %begin, %mask
   %header.at = getelementptr inbounds i64, ptr %words, i64 %header.place
   %site.wide = zext i32 %site to i64
@@ -110,20 +101,9 @@ over:
 }
 ";
 
-/// What [`PRINT`] calls.
-const PRINT_CALLS: [(&str, &str); 6] = [
-    ("llvm.nvvm.activemask", "declare i32 @llvm.nvvm.activemask()"),
-    ("llvm.nvvm.match.any.sync.i32", "declare i32 @llvm.nvvm.match.any.sync.i32(i32, i32)"),
-    ("llvm.nvvm.read.ptx.sreg.lanemask.lt", "declare i32 @llvm.nvvm.read.ptx.sreg.lanemask.lt()"),
-    ("llvm.nvvm.shfl.sync.idx.i32", "declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)"),
-    ("llvm.ctpop.i32", "declare i32 @llvm.ctpop.i32(i32)"),
-    ("llvm.cttz.i32", "declare i32 @llvm.cttz.i32(i32, i1)"),
-];
-
 /// What was written before is seen by the host before what is written later.
 fn fence(e: &mut Emitter<'_>) {
-    e.module.declare(FENCE, || format!("declare void @{FENCE}()"));
-    e.f.line(format_args!("call void @{FENCE}()"));
+    e.run_instruction(&e.vendor().fence_for_host);
 }
 
 impl Emitter<'_> {
@@ -155,11 +135,10 @@ impl Emitter<'_> {
         let count = operands.len();
         let slots = self.print_slots(operands);
         let ring = self.load_pointer("%frame", GpuFrame::PRINTS);
-        self.module.declare(FENCE, || format!("declare void @{FENCE}()"));
-        for (name, declaration) in PRINT_CALLS {
-            self.module.declare(name, || declaration.to_owned());
-        }
-        self.module.add_function_once("octants.print", || PRINT.to_owned());
+        let Vendor { printing, fence_for_host, .. } = self.vendor();
+        let [meet, share, fence] = [&printing.meet, &printing.share, fence_for_host]
+            .map(|instruction| self.instruction(instruction, &[]));
+        self.module.add_function_once("octants.print", || filled(PRINT, &[&meet, &share, &fence]));
         self.f
             .line(format_args!("call void @octants.print(ptr {ring}, i32 {site}, i32 {count}, ptr {slots})"));
     }

@@ -109,7 +109,7 @@ impl Emitter<'_> {
                 e.f.line(format_args!("store {}, ptr {cell}, align {}", Typed(neutral), copy.scalar.bytes()));
             });
         }
-        self.barrier();
+        self.wait_for_block();
         let arrays: Vec<_> = copies.iter().map(|copy| self.array_base(copy.param)).collect();
         for (copy, &place) in copies.iter().zip(&places) {
             self.set_array_base(copy.param, place);
@@ -120,7 +120,7 @@ impl Emitter<'_> {
             self.set_array_base(copy.param, array);
         }
         self.shared.clear();
-        self.barrier();
+        self.wait_for_block();
         for ((copy, &place), &array) in copies.iter().zip(&places).zip(&arrays) {
             self.each_element(copy, tiling.block, |e, element| e.add_element(copy, place, array, element));
         }

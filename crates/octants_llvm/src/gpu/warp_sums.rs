@@ -40,15 +40,12 @@ use octants_ir::{
 use super::choose::Tiling;
 use super::registers::Register;
 use super::runs::{entry, run_along};
+use super::vendor::word;
 use crate::address::elem_of;
 use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::value::{Label, Ptr, Ty, Val};
 
-const WARP: u32 = 32;
-const ALL: &str = "llvm.nvvm.vote.all.sync";
-const BALLOT: &str = "llvm.nvvm.vote.ballot.sync";
-const SHUFFLE: &str = "llvm.nvvm.shfl.sync.up.i32";
 /// Cells of a warp, at most, for which adding up pays.
 const MOST_CELLS: u32 = 8;
 /// Updates that are written so, at most, with all points of a thread. Chosen, not measured: each takes about 40 instructions.
@@ -84,7 +81,7 @@ impl Emitter<'_> {
         tiling: Tiling,
     ) -> Option<Rc<SideTable<Op, Sharing>>> {
         let kernel = self.kernel;
-        if !tiling.block.is_multiple_of(WARP) {
+        if !tiling.block.is_multiple_of(self.vendor().lanes) {
             return None;
         }
         let own: Vec<_> =
@@ -119,8 +116,8 @@ impl Emitter<'_> {
         let whole = match inside {
             None => Val::constant(Const::bool(true)),
             Some(inside) => {
-                self.module.declare(ALL, || format!("declare i1 @{ALL}(i32, i1)"));
-                self.f.value(Ty::new(Scalar::U1, 1), format_args!("call i1 @{ALL}(i32 -1, i1 {inside})"))
+                let vendor = self.vendor();
+                self.value_of(&vendor.all, Scalar::U1, &[inside])
             }
         };
         WholeWarp { sharing, whole }
@@ -184,16 +181,17 @@ impl Emitter<'_> {
 
         self.f.begin(sum);
         let mut totals = values.to_vec();
-        let mut distance = WARP / 2;
+        let all = self.vendor().all_lanes();
+        let mut distance = self.vendor().lanes / 2;
         while distance > 0 {
             for total in &mut totals {
-                let other = self.shuffle_down(*total, word(u32::MAX), word(distance));
+                let other = self.shuffle_down(*total, all, word(distance));
                 *total = self.combine(AtomicOp::Add, *total, other);
             }
             distance /= 2;
         }
         let thread = self.register(Register::Thread);
-        let lane = self.binary("and", thread, word(WARP - 1));
+        let lane = self.lane_of(thread);
         let is_first = self.compare("eq", lane, word(0));
         incoming.push((totals, self.f.block()));
         self.f.branch(is_first, plain, done);
@@ -229,14 +227,14 @@ impl Emitter<'_> {
 
         self.f.begin(look);
         let thread = self.register(Register::Thread);
-        let lane = self.binary("and", thread, word(WARP - 1));
+        let lane = self.lane_of(thread);
         let is_first = self.compare("eq", lane, word(0));
         let bits = self.f.value(Ty::new(Scalar::U64, 1), format_args!("ptrtoint ptr {cell} to i64"));
         let low = self.resize(bits, Scalar::U32);
         let is_head = self.differs_from_lane_before(low, is_first);
         let heads = self.ballot(is_head);
         let count = self.intrinsic("llvm.ctpop", &[heads], "");
-        let few = self.compare("ule", count, word(MOST_CELLS));
+        let few = self.compare("ule", count, Val::int(count.ty, MOST_CELLS.into()));
         incoming.push((values.to_vec(), self.f.block()));
         self.f.branch(few, sum, plain);
 
@@ -246,9 +244,13 @@ impl Emitter<'_> {
         let high = self.resize(high, Scalar::U32);
         let is_head = self.differs_from_lane_before(high, is_head);
         let heads = self.ballot(is_head);
-        let behind = self.binary("shl", word(u32::MAX - 1), lane);
+        // All lanes but the first, moved to where this lane is the first.
+        let others = Val::int(heads.ty, (u64::MAX >> (64 - self.vendor().lanes) ^ 1).into());
+        let places = self.resize(lane, heads.ty);
+        let behind = self.binary("shl", others, places);
         let behind = self.binary("and", heads, behind);
         let next = self.trailing_zeros(behind);
+        let next = self.resize(next, Scalar::U32);
         let left = self.binary("sub", next, lane);
         let totals = self.sums_of_lanes(values, left);
         incoming.push((totals, self.f.block()));
@@ -270,14 +272,16 @@ impl Emitter<'_> {
         let distance = self.f.phi(Ty::new(Scalar::U32, 1));
         let phis: Vec<_> = values.iter().map(|value| self.f.phi(value.ty())).collect();
         let is_there = self.compare("ugt", left, distance.value);
+        let all = self.vendor().all_lanes();
         let mut sums = Vec::new();
         for phi in &phis {
-            let other = self.shuffle_down(phi.value, word(u32::MAX), distance.value);
+            let other = self.shuffle_down(phi.value, all, distance.value);
             let sum = self.combine(AtomicOp::Add, phi.value, other);
             sums.push(self.select(is_there, sum, phi.value));
         }
+        let lanes = self.vendor().lanes;
         let twice = self.binary("shl", distance.value, word(1));
-        let more = self.compare("ult", twice, word(WARP));
+        let more = self.compare("ult", twice, word(lanes));
         let latch = self.f.block();
         self.f.branch(more, head, done);
         self.f.fill(distance, &[(word(1), before), (twice, latch)]);
@@ -288,23 +292,20 @@ impl Emitter<'_> {
 
     /// Whether a word is not that of the lane before, or something else is known to differ.
     fn differs_from_lane_before(&mut self, own: Val, known: Val) -> Val {
-        self.module.declare(SHUFFLE, || format!("declare i32 @{SHUFFLE}(i32, i32, i32, i32)"));
-        let ty = Ty::new(Scalar::U32, 1);
-        let before = self.f.value(ty, format_args!("call i32 @{SHUFFLE}(i32 -1, i32 {own}, i32 1, i32 0)"));
+        let vendor = self.vendor();
+        let before = self.value_of(&vendor.lane_before, Scalar::U32, &[own]);
         let differs = self.compare("ne", before, own);
         self.binary("or", differs, known)
     }
 
     /// A bit for each lane.
     fn ballot(&mut self, bit: Val) -> Val {
-        self.module.declare(BALLOT, || format!("declare i32 @{BALLOT}(i32, i1)"));
-        self.f.value(Ty::new(Scalar::U32, 1), format_args!("call i32 @{BALLOT}(i32 -1, i1 {bit})"))
+        let vendor = self.vendor();
+        self.value_of(&vendor.ballot, vendor.mask(), &[bit])
     }
 
     fn trailing_zeros(&mut self, v: Val) -> Val {
-        let symbol = "llvm.cttz.i32";
-        self.module.declare(symbol, || format!("declare i32 @{symbol}(i32, i1 immarg)"));
-        self.f.value(Ty::new(Scalar::U32, 1), format_args!("call i32 @{symbol}(i32 {v}, i1 false)"))
+        self.intrinsic("llvm.cttz", &[v], ", i1 false")
     }
 }
 
@@ -371,8 +372,4 @@ impl InStep {
             }
         }
     }
-}
-
-fn word(value: u32) -> Val {
-    Val::int(Scalar::U32, value.into())
 }

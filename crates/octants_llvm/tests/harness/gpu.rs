@@ -1,7 +1,8 @@
 //! A GPU that is not there: code for one, compiled for the host, with a thread of the host for each of a block's.
 //!
 //! What only a GPU has is replaced by functions of this file: registers, barriers and shuffles. Blocks run one after the other, so memory
-//! that a block shares is a variable. A lane that a shuffle must not read gives a value that no program expects.
+//! that a block shares is a variable. A lane that a shuffle must not read gives a value that no program expects. Warps have as many lanes as
+//! the vendor says that the code is for.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -13,12 +14,12 @@ use octants_abi::gpu::GpuFrame;
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;
 use octants_ir::plan::{Copied, Plan, Task};
-use octants_llvm::{EmitOptions, GpuOptions, Target, emit};
+use octants_llvm::{EmitOptions, GpuOptions, Target, Vendor, emit};
 use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 
 use super::{KEY, bytes_of, plan_of};
 
-const WARP: u32 = 32;
+const MOST_LANES: usize = 64;
 /// What a shuffle gives of a lane that there is not.
 const NOTHING: u32 = 0xDEAD_BEEF;
 
@@ -61,7 +62,8 @@ impl Barrier {
 /// What the threads of a block share.
 struct Block {
     barrier: Barrier,
-    warps: Vec<(Barrier, Mutex<[u32; WARP as usize]>)>,
+    lanes: u32,
+    warps: Vec<(Barrier, Mutex<[u32; MOST_LANES]>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -111,56 +113,85 @@ extern "C" fn claim_alignment(address: usize, bytes: usize) {
     }
 }
 
-extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u32 {
+/// The block, the thread's warp and its lane there.
+fn place_in_warp() -> (&'static Block, u32, u32) {
     let place = PLACE.get();
-    let (warp, lane) = (place.thread / WARP, place.thread % WARP);
-    let present = (place.threads - warp * WARP).min(WARP);
-    assert_eq!(u64::from(mask) + 1, 1 << present, "all threads of the warp take part");
-    assert_eq!(last, WARP - 1);
     // SAFETY: the block outlives its threads.
-    let (barrier, slots) = &unsafe { &*place.shared }.warps[warp as usize];
-    slots.lock().unwrap()[lane as usize] = value;
-    barrier.wait();
-    let from = lane + distance;
-    let value = if from < present { slots.lock().unwrap()[from as usize] } else { NOTHING };
-    barrier.wait();
-    value
+    let block = unsafe { &*place.shared };
+    (block, place.thread / block.lanes, place.thread % block.lanes)
 }
 
-/// What each lane of the warp gives; all of them are there.
-fn exchanged(value: u32) -> [u32; WARP as usize] {
-    let place = PLACE.get();
-    let (warp, lane) = (place.thread / WARP, place.thread % WARP);
-    assert!(place.threads >= (warp + 1) * WARP, "all lanes of the warp take part");
-    // SAFETY: the block outlives its threads.
-    let (barrier, slots) = &unsafe { &*place.shared }.warps[warp as usize];
+/// What each lane of the warp gives, and how many are there.
+fn exchanged(value: u32) -> ([u32; MOST_LANES], u32) {
+    let (block, warp, lane) = place_in_warp();
+    let (barrier, slots) = &block.warps[warp as usize];
     slots.lock().unwrap()[lane as usize] = value;
     barrier.wait();
     let values = *slots.lock().unwrap();
     barrier.wait();
-    values
+    (values, (PLACE.get().threads - warp * block.lanes).min(block.lanes))
+}
+
+fn read_behind(mask: u64, value: u32, distance: u32) -> u32 {
+    let (values, present) = exchanged(value);
+    assert_eq!(mask, u64::MAX >> (64 - present), "all threads of the warp take part");
+    let from = place_in_warp().2 + distance;
+    if from < present { values[from as usize] } else { NOTHING }
+}
+
+/// What each lane of a warp gives that is whole.
+fn exchanged_by_all(value: u32) -> ([u32; MOST_LANES], u32) {
+    let (values, present) = exchanged(value);
+    assert_eq!(present, place_in_warp().0.lanes, "all lanes of the warp take part");
+    (values, present)
+}
+
+extern "C" fn read_before(value: u32) -> u32 {
+    let lane = place_in_warp().2;
+    // A lane whose source there is not gets its own.
+    exchanged_by_all(value).0[lane.saturating_sub(1) as usize]
+}
+
+extern "C" fn where_it_holds(bit: bool) -> u64 {
+    let (bits, lanes) = exchanged_by_all(bit.into());
+    (0..lanes).map(|lane| u64::from(bits[lane as usize]) << lane).sum()
+}
+
+extern "C" fn holds_everywhere(bit: bool) -> bool {
+    where_it_holds(bit).count_ones() == place_in_warp().0.lanes
+}
+
+extern "C" fn wait_for_wave() {
+    exchanged_by_all(0);
+}
+
+extern "C" fn shuffle_down(mask: u32, value: u32, distance: u32, last: u32) -> u32 {
+    assert_eq!(last, 31);
+    read_behind(mask.into(), value, distance)
 }
 
 extern "C" fn shuffle_up(mask: u32, value: u32, distance: u32, first: u32) -> u32 {
-    assert_eq!((mask, first), (u32::MAX, 0));
-    let lane = PLACE.get().thread % WARP;
-    let values = exchanged(value);
-    // A lane whose source there is not gets its own.
-    values[lane.checked_sub(distance).unwrap_or(lane) as usize]
+    assert_eq!((mask, distance, first), (u32::MAX, 1, 0));
+    read_before(value)
 }
 
 extern "C" fn wait_for_warp(mask: u32) {
     assert_eq!(mask, u32::MAX);
-    exchanged(0);
+    wait_for_wave();
 }
 
 extern "C" fn ballot(mask: u32, bit: bool) -> u32 {
     assert_eq!(mask, u32::MAX);
-    exchanged(bit.into()).iter().enumerate().map(|(lane, &bit)| bit << lane).sum()
+    where_it_holds(bit) as u32
 }
 
 extern "C" fn vote_all(mask: u32, bit: bool) -> bool {
-    ballot(mask, bit) == u32::MAX
+    assert_eq!(mask, u32::MAX);
+    holds_everywhere(bit)
+}
+
+extern "C" fn other_read_behind(value: u32, distance: u32, mask: u64) -> u32 {
+    read_behind(mask, value, distance)
 }
 
 /// Adds to two neighbouring cells at once. Threads of a block may be threads of the host.
@@ -197,7 +228,7 @@ const INSTRUCTIONS: [(&str, &str); 2] = [
 const CLAIM: &str = "test_claim_alignment";
 
 /// What stands for each intrinsic.
-const STAND_INS: [(&str, &str, *const ()); 14] = [
+const STAND_INS: [(&str, &str, *const ()); 24] = [
     ("llvm.nvvm.read.ptx.sreg.tid.x", "test_thread", thread_number as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ntid.x", "test_threads", thread_count as *const ()),
     ("llvm.nvvm.read.ptx.sreg.ctaid.x", "test_block", block_number as *const ()),
@@ -212,6 +243,16 @@ const STAND_INS: [(&str, &str, *const ()); 14] = [
     ("llvm.nvvm.bar.warp.sync", "test_wait_for_warp", wait_for_warp as *const ()),
     ("llvm.nvvm.vote.ballot.sync", "test_ballot", ballot as *const ()),
     ("llvm.nvvm.vote.all.sync", "test_vote_all", vote_all as *const ()),
+    ("other.item", "test_other_thread", thread_number as *const ()),
+    ("other.items", "test_other_threads", thread_count as *const ()),
+    ("other.group", "test_other_block", block_number as *const ()),
+    ("other.groups", "test_other_blocks", block_count as *const ()),
+    ("other.wait.group", "test_other_barrier", barrier as *const ()),
+    ("other.wait.wave", "test_other_wait_for_wave", wait_for_wave as *const ()),
+    ("other.read.behind", "test_other_read_behind", other_read_behind as *const ()),
+    ("other.read.before", "test_other_read_before", read_before as *const ()),
+    ("other.everywhere", "test_other_everywhere", holds_everywhere as *const ()),
+    ("other.where", "test_other_where", where_it_holds as *const ()),
 ];
 
 pub struct GpuProgram {
@@ -225,11 +266,12 @@ struct GpuTask {
     shape: LaunchShape,
     /// Its threads wait for each other.
     together: bool,
+    lanes: u32,
 }
 
 impl GpuProgram {
     /// `None` if the kernel calls functions that only the device's library has. Its loops only add to these arrays.
-    pub fn new(kernel: &Kernel, noalias: bool, sums: &[Copied]) -> Option<Self> {
+    pub fn new(kernel: &Kernel, vendor: &'static Vendor, noalias: bool, sums: &[Copied]) -> Option<Self> {
         let mut plan = plan_of(kernel);
         for task in &mut plan.tasks {
             if let Task::Range { copied, .. } = task {
@@ -237,13 +279,22 @@ impl GpuProgram {
             }
         }
         // Older GPUs and newer ones.
-        let target = Target::Gpu(GpuOptions { vector_sums: noalias });
+        let target = Target::Gpu(GpuOptions { vendor, vector_sums: noalias });
         let mut tasks = Vec::new();
         for task in emit(kernel, &plan, &EmitOptions { noalias, target, ..EmitOptions::default() }) {
-            if task.text.contains("@__nv_") {
+            if ["@__nv_", "@other_"].iter().any(|library| task.text.contains(library)) {
                 return None;
             }
-            let waits = ["llvm.nvvm.barrier0", "llvm.nvvm.bar.warp", "llvm.nvvm.shfl", "llvm.nvvm.vote"];
+            let waits = [
+                "llvm.nvvm.barrier0",
+                "llvm.nvvm.bar.warp",
+                "llvm.nvvm.shfl",
+                "llvm.nvvm.vote",
+                "@other.wait",
+                "@other.read",
+                "@other.everywhere",
+                "@other.where",
+            ];
             let together = waits.iter().any(|wait| task.text.contains(wait));
             let text = with_claims(&for_host(&task.text));
             let options = Options { opt: OptLevel::Default, ..Options::default() };
@@ -253,7 +304,7 @@ impl GpuProgram {
             let symbol = code.symbol(&task.symbol).expect("the module defines its function");
             // SAFETY: the emitter defines the function with two parameters, here by their addresses.
             let entry = unsafe { std::mem::transmute::<*const (), Entry>(symbol) };
-            tasks.push(GpuTask { _code: code, entry, shape: task.shape, together });
+            tasks.push(GpuTask { _code: code, entry, shape: task.shape, together, lanes: vendor.lanes });
         }
         Some(Self { plan, tasks })
     }
@@ -306,11 +357,13 @@ impl GpuProgram {
 
 impl GpuTask {
     fn run_block(&self, args: &[u64], frame: &[u64], (block, blocks): (u32, u32), threads: u32) {
-        let warps = (0..threads.div_ceil(WARP)).map(|warp| (threads - warp * WARP).min(WARP));
+        let lanes = self.lanes;
+        let warps = (0..threads.div_ceil(lanes)).map(|warp| (threads - warp * lanes).min(lanes));
         let shared = Block {
             barrier: Barrier::new(threads as usize),
+            lanes,
             warps: warps
-                .map(|present| (Barrier::new(present as usize), Mutex::new([0; WARP as usize])))
+                .map(|present| (Barrier::new(present as usize), Mutex::new([0; MOST_LANES])))
                 .collect(),
         };
         let (args, frame, entry) = (args.as_ptr() as usize, frame.as_ptr() as usize, self.entry);

@@ -18,6 +18,7 @@ use octants_llvm_sys::{Loaded, OptLevel, Options, compile, load};
 pub mod gpu;
 pub mod gpu_text;
 pub mod oracle;
+pub mod other_vendor;
 
 extern "C" fn confirm(_: *const Cancel) -> u8 {
     1

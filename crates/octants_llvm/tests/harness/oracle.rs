@@ -3,10 +3,11 @@
 use octants_interp::{AddressSpace, Buffers, Datum, Limits};
 use octants_ir::plan::Copied;
 use octants_ir::{Const, Kernel, Scalar};
-use octants_llvm::{CpuOptions, EmitOptions, VectorLibrary};
+use octants_llvm::{CpuOptions, EmitOptions, NVIDIA, VectorLibrary, Vendor};
 use octants_llvm_sys::{OptLevel, host_vector_function};
 
 use super::gpu::GpuProgram;
+use super::other_vendor::OTHER;
 use super::{Arg, Program, argument_block, read};
 
 /// An argument that both sides get.
@@ -147,12 +148,18 @@ pub fn check_gpu_sums(kernel: &Kernel, inputs: &[Input], tolerance: Tolerance, s
     }
     let expected = interpret(kernel, inputs);
     // Arrays that may overlap are not copied.
-    for (noalias, sums, grids) in [(true, sums, &[u64::MAX, 1, 3][..]), (false, &[], &[2])] {
-        let Some(program) = GpuProgram::new(kernel, noalias, sums) else { return };
+    let cases: [(&'static Vendor, bool, &[Copied], &[u64]); 3] =
+        [(&NVIDIA, true, sums, &[u64::MAX, 1, 3]), (&NVIDIA, false, &[], &[2]), (&OTHER, true, sums, &[3])];
+    for (vendor, noalias, sums, grids) in cases {
+        let Some(program) = GpuProgram::new(kernel, vendor, noalias, sums) else { return };
         for (shift, &most_blocks) in
             [0, 1].into_iter().flat_map(|shift| grids.iter().map(move |grid| (shift, grid)))
         {
-            let what = format!("{} on a GPU, {shift} past 16 bytes, {most_blocks} blocks", kernel.name);
+            let lanes = vendor.lanes;
+            let what = format!(
+                "{} on a GPU of {lanes} lanes, {shift} past 16 bytes, {most_blocks} blocks",
+                kernel.name
+            );
             let found = execute_gpu(kernel, &program, inputs, shift, most_blocks);
             compare(kernel, inputs, &expected, &found, tolerance, &what);
         }
