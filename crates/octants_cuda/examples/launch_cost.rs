@@ -12,8 +12,9 @@ use std::ffi::{CString, c_void};
 use std::ptr;
 use std::time::Instant;
 
-use octants_cuda::driver::Driver;
-use octants_cuda::driver::table::{Handle, LaunchAttribute, LaunchConfig};
+use octants_cuda::NVIDIA;
+use octants_gpu::driver::Driver;
+use octants_gpu::driver::table::{Handle, LaunchAttribute, LaunchConfig};
 
 /// The parameters of a kernel of ours with one array and with four; one waits for the launch before it.
 const PTX: &str = "
@@ -30,7 +31,7 @@ const PTX: &str = "
 const THREADS: u32 = 256;
 
 fn main() {
-    let driver = match Driver::load() {
+    let driver = match Driver::load(&NVIDIA) {
         Ok(driver) => driver,
         Err(why) => return println!("no GPU: {why}"),
     };
@@ -68,7 +69,7 @@ fn main() {
         };
         assert_eq!(status, 0);
     };
-    let attribute = LaunchAttribute::WAITS;
+    let attribute = LaunchAttribute::waits(&NVIDIA.flags);
     let launch_with = |function: Handle, stream: Handle, attribute_count: u32| {
         let (grid, block, attributes) = ([1, 1, 1], [THREADS, 1, 1], &raw const attribute);
         let config = LaunchConfig { grid, block, shared_bytes: 0, stream, attributes, attribute_count };
@@ -76,7 +77,7 @@ fn main() {
         // SAFETY: as above.
         let status = unsafe {
             let (parameters, extra) = (parameters.as_mut_ptr(), ptr::null_mut());
-            (table.launch_with_attributes)(&raw const config, function, parameters, extra)
+            (table.launch_with_attributes.unwrap())(&raw const config, function, parameters, extra)
         };
         assert_eq!(status, 0);
     };

@@ -1,19 +1,17 @@
-//! NVIDIA GPUs as a device: the driver, loaded at run time, and the verbs over it.
-//!
-//! **Nothing but the driver is needed, and not even that to load this crate.** The driver's functions are one table
-//! ([`driver::table`]); a second vendor with functions of these shapes is a second table.
+//! NVIDIA's GPUs: what their driver is called and what it calls things, and ranges for their profilers. What a GPU is stands in `octants_gpu`.
 
-// A boundary crate: it calls the driver.
+// A boundary crate: it calls a library.
 #![allow(unsafe_code)]
 
-mod device;
-pub mod driver;
-mod grid;
+mod nvidia;
 mod nvtx;
-mod staging;
 
-pub use device::CudaDevice;
+use octants_gpu::{GpuDevice, Unavailable};
+
+pub use nvidia::NVIDIA;
 pub use nvtx::Nvtx;
 
-#[cfg(test)]
-mod tests;
+/// Opens a GPU by the driver's number for it.
+pub fn open(ordinal: u32) -> Result<GpuDevice, Unavailable> {
+    GpuDevice::open(&NVIDIA, ordinal)
+}

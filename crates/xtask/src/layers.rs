@@ -20,7 +20,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("octants_passes", 2),
     ("octants_codegen", 3),
     ("octants_cpu", 3),
-    ("octants_cuda", 3),
+    ("octants_cuda", 4),
+    ("octants_gpu", 3),
     ("octants_reference", 3),
     ("octants_runtime", 3),
     ("octants", FACADE),
@@ -30,7 +31,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// The layer of the facade: all that a host language needs, and nothing of Python.
-const FACADE: u8 = 4;
+const FACADE: u8 = 5;
 
 /// Third-party crates that exactly one of ours may use.
 const OWNED: &[(&str, &str, &str)] = &[
@@ -52,13 +53,15 @@ pub const UNSAFE_ALLOWED: &[&str] = &[
     "octants_hal",
     "octants_cpu",
     "octants_cuda",
+    "octants_gpu",
     "octants_reference",
     "octants_runtime",
     "octants_python",
 ];
 
 /// Crates that serve every device and therefore name none.
-pub const VENDOR_NEUTRAL: &[&str] = &["octants_hal", "octants_runtime", "octants_ir", "octants_passes"];
+pub const VENDOR_NEUTRAL: &[&str] =
+    &["octants_gpu", "octants_hal", "octants_runtime", "octants_ir", "octants_passes"];
 
 /// Words that a vendor-neutral crate does not use.
 pub const VENDORS: &[&str] = &["cuda", "nvidia", "nvptx", "amdgpu", "rocm", "hip", "vulkan", "metal"];

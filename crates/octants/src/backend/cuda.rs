@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use octants_codegen::{Assemble, PtxOptions, PtxTarget, compile_ptx, ptx_text};
-use octants_cuda::CudaDevice;
-use octants_cuda::driver::Unavailable;
+use octants_gpu::driver::Reason;
 use octants_hal::process::Opened;
 use octants_hal::{Cancel, Device};
 use octants_ir::plan::Task;
@@ -33,8 +32,8 @@ pub(super) fn open(options: &SessionOptions) -> Result<Backend, Error> {
 
 /// The device, with its driver's version and its compute capability.
 pub(super) fn open_device(options: &SessionOptions) -> Result<Opened, Error> {
-    let device = CudaDevice::open(options.device).map_err(|why| match why {
-        Unavailable::Refused { .. } => Error::Refused { message: why.to_string() },
+    let device = octants_cuda::open(options.device).map_err(|why| match why.reason {
+        Reason::Refused { .. } => Error::Refused { message: why.to_string() },
         _ => Error::Unavailable { message: why.to_string() },
     })?;
     let facts = vec![device.driver_version().into(), device.capability().into()];

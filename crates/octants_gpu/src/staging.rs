@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use octants_hal::DeviceError;
 
+use crate::driver::Driver;
 use crate::driver::table::{Handle, Status};
-use crate::driver::{Driver, NOT_READY};
 
 /// Bytes of a chunk: the bus takes 20 µs for it, far longer than it takes to tell it.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -36,12 +36,6 @@ const BYTES_FOR_THREAD: usize = 4 << 20;
 /// Threads of a long copy. Eight keep the bus busy, from and to memory that was touched before; what is new is mapped and zeroed by the system
 /// while it is written, which takes longer than the copy. On an H200's host 8, 12 and 15 threads read 18, 25 and 28 GB/s to new memory.
 const MAX_THREADS: usize = 16;
-
-/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`
-pub const PINNED: u32 = 1 | 2;
-
-/// `CU_EVENT_DISABLE_TIMING`
-pub const WITHOUT_TIMING: u32 = 2;
 
 /// Pinned chunks.
 #[derive(Default)]
@@ -70,7 +64,11 @@ impl Chunks {
         self.told.iter_mut().find_map(|(_, told)| {
             // SAFETY: an event of this driver.
             let status = unsafe { (driver.table.event_query)(told.front()?.event) };
-            if status == NOT_READY { None } else { told.pop_front().map(|chunk| (chunk, status)) }
+            if status == driver.vendor.statuses.not_ready {
+                None
+            } else {
+                told.pop_front().map(|chunk| (chunk, status))
+            }
         })
     }
 
@@ -252,8 +250,11 @@ impl Staging {
         let (table, mut host, mut event) = (&driver.table, ptr::null_mut::<c_void>(), ptr::null_mut());
         // SAFETY: both write their new handle; the memory is used by nobody if there is no event.
         unsafe {
-            driver.check("staging", (table.host_allocate)(&raw mut host, CHUNK_BYTES, PINNED))?;
-            let status = (table.event_create)(&raw mut event, WITHOUT_TIMING);
+            driver.check(
+                "staging",
+                (table.host_allocate)(&raw mut host, CHUNK_BYTES, driver.vendor.flags.pinned),
+            )?;
+            let status = (table.event_create)(&raw mut event, driver.vendor.flags.without_timing);
             if status != 0 {
                 (table.host_free)(host);
             }

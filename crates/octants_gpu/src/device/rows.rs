@@ -2,13 +2,13 @@
 
 use octants_hal::{Address, DeviceError, Rows, Stream};
 
-use super::{CudaDevice, handle};
+use super::{GpuDevice, handle};
 use crate::driver::table::{Copy2d, Copy3d};
 
-/// The longest distance of rows that the driver takes, in bytes: `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of all GPUs that we know.
+/// The longest distance of rows that drivers take, in bytes: of all GPUs that we know.
 const MAX_STRIDE: usize = i32::MAX as usize;
 
-impl CudaDevice {
+impl GpuDevice {
     /// # Safety
     /// As for the verb `scatter`.
     pub(super) unsafe fn scatter_rows(
@@ -32,13 +32,16 @@ impl CudaDevice {
                 }
                 return Ok(());
             }
-            if slices > 1 && slice_stride.is_multiple_of(stride) {
-                let copy = Copy3d::rows(to.0, from.0, rows);
-                return self.check("scatter", (table.copy_3d)(&raw const copy, queue));
+            if let Some(copy_3d) = table.copy_3d
+                && slices > 1
+                && slice_stride.is_multiple_of(stride)
+            {
+                let copy = Copy3d::rows(to.0, from.0, rows, self.flags());
+                return self.check("scatter", copy_3d(&raw const copy, queue));
             }
             for slice in 0..slices {
                 let to = to.offset(slice * slice_stride);
-                let copy = Copy2d::rows(to.0, from.offset(slice * count * bytes).0, rows);
+                let copy = Copy2d::rows(to.0, from.offset(slice * count * bytes).0, rows, self.flags());
                 self.check("scatter", (table.copy_2d)(&raw const copy, queue))?;
             }
         }

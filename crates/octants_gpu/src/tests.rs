@@ -9,15 +9,17 @@ use octants_hal::{
     RangeDomain, Rows, Stream, StreamPriority,
 };
 
-use crate::device::CudaDevice;
+use crate::device::GpuDevice;
 use crate::driver::recording::with_driver;
 use crate::driver::table::{Copy2d, Copy3d, DriverTable, LaunchConfig, recorded};
-use crate::driver::{Driver, ResetCounts, Unavailable};
+use crate::driver::{Driver, Reason, Unavailable};
+use crate::other_vendor::whole_vendor;
+use crate::vendor::Vendor;
 
 /// The device's own.
 const CONTEXT: u64 = 0xC0;
 
-/// `CUDA_ERROR_INVALID_CONTEXT`
+/// What the driver says where the context is not current.
 const INVALID_CONTEXT: i32 = 201;
 
 thread_local! {
@@ -140,18 +142,18 @@ fn with_fake<R>(
 
 /// With a count of resets of its own: other tests run at the same time.
 fn driver() -> Result<Driver, Unavailable> {
-    Driver::over(recorded::TABLE, Box::leak(Box::new(ResetCounts::new())))
+    Driver::over(recorded::TABLE, Box::leak(Box::new(whole_vendor())))
 }
 
-fn open() -> Result<CudaDevice, Unavailable> {
-    CudaDevice::over(driver()?, 0)
+fn open() -> Result<GpuDevice, Unavailable> {
+    GpuDevice::over(driver()?, 0)
 }
 
 fn nothing(_: &str, _: &[u64]) -> Option<i32> {
     None
 }
 
-fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads: Option<u32>) {
+fn launch_over(device: &GpuDevice, function: Function, points: i64, max_threads: Option<u32>) {
     let bounds = [0, points];
     let domain = Domain::Range(RangeDomain {
         bounds: &bounds,
@@ -165,11 +167,11 @@ fn launch_over(device: &CudaDevice, function: Function, points: i64, max_threads
     launch_in(device, function, domain);
 }
 
-fn launch_in(device: &CudaDevice, function: Function, domain: Domain<'_>) {
+fn launch_in(device: &GpuDevice, function: Function, domain: Domain<'_>) {
     launch_on(device, function, domain, device.default_stream());
 }
 
-fn launch_on(device: &CudaDevice, function: Function, domain: Domain<'_>, stream: Stream) {
+fn launch_on(device: &GpuDevice, function: Function, domain: Domain<'_>, stream: Stream) {
     let memory = LaunchMemory::NONE;
     let cancel = Cancel::new();
     let context = LaunchContext {
@@ -309,14 +311,14 @@ fn what_is_missing_is_said() {
         // SAFETY: the argument is the address of an integer.
         (name == "driver_version").then(|| unsafe { *(words[0] as *mut i32) = 10_020 }).map(|()| 0)
     });
-    assert!(old_driver.contains("it supports CUDA 10.2, and 11.8 is needed"), "{old_driver}");
+    assert!(old_driver.contains("it supports Own 10.2, and 11.8 is needed"), "{old_driver}");
     let old_device = open_with(|name, words| {
         // SAFETY: the argument is the address of an integer.
         (name == "device_attribute").then(|| unsafe { *(words[0] as *mut i32) = 6 }).map(|()| 0)
     });
     assert!(old_device.contains("compute capability 6.6, and 7.0 is needed"), "{old_device}");
-    let (another, _) = with_fake(nothing, || CudaDevice::over(driver().unwrap(), 3).err().unwrap());
-    assert_eq!(another, Unavailable::NoSuchDevice { ordinal: 3, count: 1 });
+    let (another, _) = with_fake(nothing, || GpuDevice::over(driver().unwrap(), 3).err().unwrap());
+    assert_eq!(another.reason, Reason::NoSuchDevice { ordinal: 3, count: 1 });
 }
 
 #[test]
@@ -432,8 +434,8 @@ fn all_code_is_on_the_device_before_any_is_launched() {
         shape: LaunchShape { block: 256, ..LaunchShape::default() },
     });
     let work = |table: fn() -> DriverTable| {
-        let driver = Driver::over(table(), Box::leak(Box::new(ResetCounts::new()))).unwrap();
-        let device = CudaDevice::over(driver, 0).unwrap();
+        let driver = Driver::over(table(), Box::leak(Box::new(whole_vendor()))).unwrap();
+        let device = GpuDevice::over(driver, 0).unwrap();
         // SAFETY: the driver only records, and loads anything.
         unsafe {
             let module = device.load_module(&Image { name: "k", parts: &parts }).unwrap();
@@ -591,7 +593,7 @@ fn errors_say_whether_the_device_can_go_on() {
     assert!(matches!(fail("fill_8", 1), DeviceError::Failed { verb: "allocate", .. }));
 }
 
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: more registers, threads or shared memory than there are.
+/// More registers, threads or shared memory than there are.
 #[test]
 fn a_launch_that_needs_more_than_there_is_is_refused_and_the_device_goes_on() {
     let answer = |name: &str, _: &[u64]| (name == "launch").then_some(701);
@@ -623,7 +625,7 @@ fn a_launch_that_needs_more_than_there_is_is_refused_and_the_device_goes_on() {
     assert!(log.iter().any(|call| call == "module_unload"), "{log:?}");
 }
 
-/// The number is the driver's own, so that `CUDA_VISIBLE_DEVICES` decides which devices there are.
+/// The number is the driver's own, so that its environment decides which devices there are.
 #[test]
 fn of_several_devices_the_one_that_is_asked_for_is_opened() {
     let several = |name: &str, words: &[u64]| {
@@ -640,21 +642,21 @@ fn of_several_devices_the_one_that_is_asked_for_is_opened() {
         }
         Some(0)
     };
-    let (opened, _) = with_fake(several, || CudaDevice::over(driver().unwrap(), 2).map(drop));
-    assert_eq!(opened, Ok(()));
-    let (missing, _) = with_fake(several, || CudaDevice::over(driver().unwrap(), 4).err().unwrap());
-    assert_eq!(missing, Unavailable::NoSuchDevice { ordinal: 4, count: 4 });
+    let (opened, _) = with_fake(several, || GpuDevice::over(driver().unwrap(), 2).map(drop));
+    assert!(opened.is_ok());
+    let (missing, _) = with_fake(several, || GpuDevice::over(driver().unwrap(), 4).err().unwrap());
+    assert_eq!(missing.reason, Reason::NoSuchDevice { ordinal: 4, count: 4 });
 }
 
 #[test]
 fn a_library_without_a_function_that_is_needed_is_too_old() {
+    let vendor: &Vendor = Box::leak(Box::new(whole_vendor()));
+    let find = |symbol: &str| (symbol != "own_launch").then(|| symbol.as_ptr().cast());
     // SAFETY: nothing is called.
-    let missing = unsafe {
-        DriverTable::resolve(|symbol| (symbol != "cuLaunchKernelEx").then_some(symbol.as_ptr().cast()))
-    };
-    assert_eq!(missing.err(), Some("cuLaunchKernelEx"));
-    let message = Unavailable::MissingSymbol { symbol: "cuLaunchKernelEx" }.to_string();
-    assert!(message.contains("driver is too old") && message.contains("cuLaunchKernelEx"), "{message}");
+    let missing = unsafe { DriverTable::resolve(&vendor.symbols, find) };
+    assert_eq!(missing.err(), Some("own_launch"));
+    let message = Unavailable::of(vendor, Reason::MissingSymbol { symbol: "own_launch" }).to_string();
+    assert!(message.contains("Own driver is too old") && message.contains("own_launch"), "{message}");
 }
 
 /// Whoever allocates, frees or makes a stream names who waits: no other stream is told anything.
@@ -785,7 +787,7 @@ fn a_copy_waits_for_chunks_of_its_own_stream_alone() {
             }
             Some(0)
         }
-        // CUDA_ERROR_NOT_READY
+        // Not ready.
         "event_query" => on_busy.borrow().contains(&words[0]).then_some(600),
         // Whoever waits has waited.
         "event_synchronise" => {
@@ -840,7 +842,7 @@ fn chunks_of_copies_that_fail_are_used_again_when_they_are_free() {
         if fails {
             told.set("");
         }
-        // CUDA_ERROR_INVALID_VALUE
+        // An invalid value.
         fails.then_some(1)
     };
     let ((), log) = with_fake(answer, || {
@@ -972,7 +974,7 @@ fn a_lost_device_calls_the_driver_no_more_and_a_new_one_begins_with_a_reset() {
 
 #[test]
 fn a_device_that_is_lost_leaves_the_others_as_they_are() {
-    let counts: &'static ResetCounts = Box::leak(Box::new(ResetCounts::new()));
+    let vendor: &'static Vendor = Box::leak(Box::new(whole_vendor()));
     let faulty = Rc::new(std::cell::Cell::new(false));
     let is_faulty = Rc::clone(&faulty);
     let answer = move |name: &str, words: &[u64]| match name {
@@ -986,12 +988,12 @@ fn a_device_that_is_lost_leaves_the_others_as_they_are() {
         _ => None,
     };
     let ((), log) = with_fake(answer, || {
-        let open = |number| CudaDevice::over(Driver::over(recorded::TABLE, counts).unwrap(), number).unwrap();
+        let open = |number| GpuDevice::over(Driver::over(recorded::TABLE, vendor).unwrap(), number).unwrap();
         let (first, second) = (open(0), open(1));
         faulty.set(true);
         let third = open(1);
         // SAFETY: the default stream.
-        let allocate = |device: &CudaDevice| unsafe { device.allocate(Stream(0), 64) };
+        let allocate = |device: &GpuDevice| unsafe { device.allocate(Stream(0), 64) };
         assert!(matches!(allocate(&second), Err(DeviceError::Lost { .. })), "its context was reset");
         assert!(allocate(&third).is_ok() && allocate(&first).is_ok());
     });
@@ -1038,7 +1040,7 @@ fn a_range_gets_memory_beside_what_runs() {
             unsafe { (words[0] as *mut u64).write(0x4000_0000) };
             Some(0)
         }
-        // CUDA_ERROR_OUT_OF_MEMORY
+        // Out of memory.
         "memory_create" => Some(if fails_once.replace(false) { 2 } else { 0 }),
         _ => None,
     };
@@ -1094,7 +1096,7 @@ fn a_range_gets_memory_beside_what_runs() {
 }
 
 /// A module of one task. The driver only records.
-unsafe fn load_task(device: &CudaDevice) -> (octants_hal::Module, Function) {
+unsafe fn load_task(device: &GpuDevice) -> (octants_hal::Module, Function) {
     let part = ImagePart { symbol: "t", bytes: b"", shape: LaunchShape::default() };
     // SAFETY: the caller gives a device of the fake driver's.
     unsafe {
@@ -1107,7 +1109,7 @@ unsafe fn load_task(device: &CudaDevice) -> (octants_hal::Module, Function) {
 fn launches_never_fill_a_queue_once_there_are_ranges() {
     let waits = std::cell::Cell::new(0);
     let answer = move |name: &str, _: &[u64]| match name {
-        // CUDA_ERROR_NOT_READY, twice
+        // Not ready, twice.
         "event_query" => {
             waits.set(waits.get() + 1);
             Some(if waits.get() < 3 { 600 } else { 0 })

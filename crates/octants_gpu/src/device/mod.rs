@@ -19,20 +19,15 @@ use octants_hal::{
     Launch, LaunchContext, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
 
+use crate::driver::Driver;
 use crate::driver::table::{Handle, Status};
-use crate::driver::{Driver, INVALID_HANDLE, NOT_READY};
 use crate::grid::GridSize;
-use crate::staging::{PINNED, Staging, Transfer, WITHOUT_TIMING};
+use crate::staging::{Staging, Transfer};
+use crate::vendor::Flags;
 use code::{LoadedFunction, LoadedModule};
 use entered::Entered;
 use pace::Paces;
 use ranges::Ranges;
-
-/// `CU_STREAM_NON_BLOCKING`: no order with the legacy stream of other libraries but by events.
-const NON_BLOCKING: u32 = 1;
-
-/// `CU_EVENT_DEFAULT`: the device notes when the event is passed.
-const WITH_TIMING: u32 = 0;
 
 /// What the driver gives to streams that ask for none, the legacy stream among them.
 const DEFAULT_PRIORITY: c_int = 0;
@@ -63,7 +58,7 @@ const THREADS_PER_MULTIPROCESSOR: u64 = 1024;
 const BRANCH_INSTRUCTIONS: u64 = 2000;
 
 /// A GPU.
-pub struct CudaDevice {
+pub struct GpuDevice {
     driver: Driver,
     ordinal: c_int,
     context: Shared,
@@ -94,13 +89,13 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-impl CudaDevice {
-    /// Compute capability: 90 for 9.0.
+impl GpuDevice {
+    /// The device's capability: 90 for 9.0.
     pub fn capability(&self) -> u32 {
         self.capability
     }
 
-    /// In the driver's own numbering: 12040 for CUDA 12.4.
+    /// In the driver's own numbering.
     pub fn driver_version(&self) -> u32 {
         self.driver.version
     }
@@ -108,7 +103,7 @@ impl CudaDevice {
     /// The driver's functions, with the context current on this thread while the result lives.
     fn enter(&self) -> Result<Entered<'_>, DeviceError> {
         if self.lost.load(Ordering::Relaxed)
-            || self.resets != self.driver.resets.of(self.ordinal).load(Ordering::Relaxed)
+            || self.resets != self.driver.vendor.resets.of(self.ordinal).load(Ordering::Relaxed)
         {
             let message = "it failed before, and is to be opened again".to_owned();
             return Err(DeviceError::Lost { message });
@@ -117,6 +112,15 @@ impl CudaDevice {
             Err(error) => error,
             Ok(()) => unreachable!("a status that is no error"),
         })
+    }
+
+    fn flags(&self) -> &'static Flags {
+        &self.driver.vendor.flags
+    }
+
+    /// Whether a query says that something is left to do.
+    fn is_not_ready(&self, status: Status) -> bool {
+        status == self.driver.vendor.statuses.not_ready
     }
 
     fn check(&self, verb: &'static str, status: Status) -> Result<(), DeviceError> {
@@ -162,7 +166,7 @@ impl CudaDevice {
     }
 }
 
-impl Drop for CudaDevice {
+impl Drop for GpuDevice {
     fn drop(&mut self) {
         // A context that is lost refuses all of this, and takes its memory along.
         if let Ok(table) = self.enter() {
@@ -199,16 +203,17 @@ fn fill_word(pattern: &[u8]) -> Option<(u32, u32)> {
 }
 
 // SAFETY: allocations are the driver's, its streams keep the order of verbs, and generated code stays inside its arguments.
-unsafe impl Device for CudaDevice {
+unsafe impl Device for GpuDevice {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn capabilities(&self) -> Capabilities {
+        let ranges = self.driver.table.virtual_memory().map(|_| Capabilities::GROWING_RANGES);
         Capabilities::STREAMS
             | Capabilities::EXTERNAL_STREAMS
             | Capabilities::DEVICE_BOUNDS
-            | Capabilities::GROWING_RANGES
+            | ranges.unwrap_or(Capabilities::NONE)
     }
 
     fn clock_rate(&self) -> Option<u64> {
@@ -318,7 +323,7 @@ unsafe impl Device for CudaDevice {
         let (table, mut host, mut device) = (self.enter()?, ptr::null_mut(), 0);
         // SAFETY: both write what they are asked for.
         unsafe {
-            self.check("allocate_shared", (table.host_allocate)(&raw mut host, bytes, PINNED))?;
+            self.check("allocate_shared", (table.host_allocate)(&raw mut host, bytes, self.flags().pinned))?;
             self.check("allocate_shared", (table.host_address)(&raw mut device, host, 0)).inspect_err(
                 |_| {
                     (table.host_free)(host);
@@ -418,7 +423,7 @@ unsafe impl Device for CudaDevice {
             StreamPriority::High => greatest,
         };
         // SAFETY: writes the new handle.
-        let status = unsafe { (table.stream_create)(&raw mut stream, NON_BLOCKING, level) };
+        let status = unsafe { (table.stream_create)(&raw mut stream, self.flags().non_blocking, level) };
         self.check("create_stream", status).map(|()| Stream(stream as u64))
     }
 
@@ -438,7 +443,8 @@ unsafe impl Device for CudaDevice {
 
     fn create_event(&self, timing: bool) -> Result<Event, DeviceError> {
         let (table, mut event) = (self.enter()?, ptr::null_mut());
-        let flags = if timing { WITH_TIMING } else { WITHOUT_TIMING };
+        let Flags { with_timing, without_timing, .. } = *self.flags();
+        let flags = if timing { with_timing } else { without_timing };
         // SAFETY: writes the new handle.
         let status = unsafe { (table.event_create)(&raw mut event, flags) };
         self.check("create_event", status).map(|()| Event(event as u64))
@@ -474,7 +480,7 @@ unsafe impl Device for CudaDevice {
         let table = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         match unsafe { (table.event_query)(handle(event.0)) } {
-            NOT_READY => Ok(false),
+            status if self.is_not_ready(status) => Ok(false),
             status => self.check("poll_event", status).map(|()| true),
         }
     }
@@ -488,10 +494,11 @@ unsafe impl Device for CudaDevice {
 
     unsafe fn elapsed(&self, start: Event, end: Event) -> Result<Option<f64>, DeviceError> {
         let (table, mut milliseconds) = (self.enter()?, 0.0);
+        let statuses = &self.driver.vendor.statuses;
         // SAFETY: the caller keeps the verb's contract; writes one number.
         let status = unsafe { (table.event_elapsed)(&raw mut milliseconds, handle(start.0), handle(end.0)) };
         match status {
-            NOT_READY | INVALID_HANDLE => Ok(None),
+            status if status == statuses.not_ready || status == statuses.invalid_handle => Ok(None),
             status => self.check("elapsed", status).map(|()| Some(f64::from(milliseconds) * 1e6)),
         }
     }
@@ -512,13 +519,18 @@ unsafe impl Device for CudaDevice {
         let table = self.enter()?;
         // SAFETY: the caller keeps the verb's contract.
         match unsafe { (table.stream_query)(handle(stream.0)) } {
-            NOT_READY => Ok(false),
+            status if self.is_not_ready(status) => Ok(false),
             status => self.check("poll", status).map(|()| true),
         }
     }
 
     fn assemble(&self, code: &[u8]) -> Result<Option<Vec<u8>>, DeviceError> {
-        self.assemble_part(code).map(|code| Some(code).filter(|code| !code.is_empty()))
+        match self.driver.table.linker() {
+            Some(linker) => {
+                self.assemble_part(linker, code).map(|code| Some(code).filter(|code| !code.is_empty()))
+            }
+            None => Ok(None),
+        }
     }
 
     unsafe fn load_module(&self, image: &Image<'_>) -> Result<Module, DeviceError> {
@@ -583,7 +595,7 @@ unsafe impl Device for CudaDevice {
     }
 }
 
-impl CudaDevice {
+impl GpuDevice {
     /// Writes the pattern once, then copies what is there behind itself, twice as much each time.
     ///
     /// # Safety

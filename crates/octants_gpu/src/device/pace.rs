@@ -14,9 +14,7 @@ use std::time::Duration;
 
 use octants_hal::{DeviceError, Stream};
 
-use super::{CudaDevice, Shared, handle};
-use crate::driver::NOT_READY;
-use crate::staging::WITHOUT_TIMING;
+use super::{GpuDevice, Shared, handle};
 
 /// After so many launches in a stream the host waits for those before as many others.
 const PACE: u32 = 256;
@@ -40,7 +38,7 @@ struct Pace {
     marks: [Shared; 2],
 }
 
-impl CudaDevice {
+impl GpuDevice {
     /// Before a launch: keeps the stream's queue from being full.
     pub(super) fn pace(&self, stream: Stream) -> Result<(), DeviceError> {
         if !self.has_ranges.load(Ordering::Relaxed) {
@@ -59,7 +57,7 @@ impl CudaDevice {
         unsafe {
             loop {
                 match (table.event_query)(mark) {
-                    NOT_READY => thread::sleep(LOOK_AGAIN),
+                    status if self.is_not_ready(status) => thread::sleep(LOOK_AGAIN),
                     status => break self.check("launch", status)?,
                 }
             }
@@ -87,7 +85,7 @@ impl CudaDevice {
         let mut marks = [ptr::null_mut(); 2];
         for mark in &mut marks {
             // SAFETY: writes the new handle.
-            let status = unsafe { (self.driver.table.event_create)(mark, WITHOUT_TIMING) };
+            let status = unsafe { (self.driver.table.event_create)(mark, self.flags().without_timing) };
             self.check("launch", status)?;
         }
         let pace = Arc::new(Mutex::new(Pace { launches: 0, marks: marks.map(Shared) }));

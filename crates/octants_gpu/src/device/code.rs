@@ -6,32 +6,16 @@ use std::ptr;
 use octants_abi::gpu::GpuFrame;
 use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch};
 
-use super::open::attribute;
-use super::{CudaDevice, handle};
-use crate::driver::table::{Handle, LaunchAttribute, LaunchConfig};
+use super::{GpuDevice, handle};
+use crate::driver::table::{Handle, LaunchAttribute, LaunchConfig, Linker};
 use crate::grid::{FunctionShape, GridSize};
-
-mod function_attribute {
-    pub const SHARED_BYTES: i32 = 1;
-    pub const LOCAL_BYTES: i32 = 3;
-    pub const REGISTERS: i32 = 4;
-}
-
-mod load_option {
-    pub const ERROR_LOG: i32 = 5;
-    pub const ERROR_LOG_BYTES: i32 = 6;
-}
-/// With this the device begins a kernel when the last one ends, and the kernel waits for what is left of it.
-static WAITS: LaunchAttribute = LaunchAttribute::WAITS;
+use crate::vendor::Attributes;
 
 /// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
 const ERROR_LOG_BYTES: usize = 4096;
 
 /// What machine code begins with, in the form that the driver's assembler gives.
 const MACHINE_CODE: &[u8] = b"\x7fELF";
-
-/// `CU_JIT_INPUT_PTX`
-const LINKER_PTX: c_int = 1;
 
 /// A loaded module: one of the driver's for each part, and the function that the part defines.
 #[derive(Default)]
@@ -52,7 +36,7 @@ fn text_of(part: &ImagePart<'_>) -> Result<CString, DeviceError> {
     CString::new(part.bytes).map_err(bad)
 }
 
-impl CudaDevice {
+impl GpuDevice {
     /// Loads every part, or none.
     pub(super) fn load(&self, image: &Image<'_>) -> Result<LoadedModule, DeviceError> {
         let mut module = LoadedModule::default();
@@ -90,18 +74,19 @@ impl CudaDevice {
             let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function.handle) };
             self.check("function_usage", status).map(|()| value as u32)
         };
+        let attributes: &Attributes = &self.driver.vendor.attributes;
         let mut most = 0;
         // SAFETY: writes one integer.
         let status = unsafe {
-            (table.device_attribute)(&raw mut most, attribute::THREADS_PER_MULTIPROCESSOR, self.ordinal)
+            (table.device_attribute)(&raw mut most, attributes.threads_per_multiprocessor, self.ordinal)
         };
         self.check("function_usage", status)?;
         let FunctionShape { shape, resident } = function.shape;
         let blocks = (resident / u64::from(self.multiprocessors)) as u32;
         Ok(FunctionUsage {
-            registers: ask(function_attribute::REGISTERS)?,
-            local_bytes: ask(function_attribute::LOCAL_BYTES)?,
-            shared_bytes: ask(function_attribute::SHARED_BYTES)? + shape.shared_bytes,
+            registers: ask(attributes.registers)?,
+            local_bytes: ask(attributes.local_bytes)?,
+            shared_bytes: ask(attributes.shared_bytes)? + shape.shared_bytes,
             block: shape.block,
             resident_threads: blocks * shape.block,
             max_resident_threads: most as u32,
@@ -150,17 +135,19 @@ impl CudaDevice {
         let (shape, stream) = (&function.shape.shape, handle(launch.context.stream.0));
         // SAFETY: the caller vouches for the function and the arguments; parameters are copied before the call returns.
         let status = unsafe {
-            if shape.waits {
+            if let (true, Some(launch_with_attributes)) = (shape.waits, table.launch_with_attributes) {
+                // With this the device begins a kernel when the last one ends, and the kernel waits for what is left of it.
+                let waits = LaunchAttribute::waits(self.flags());
                 let config = LaunchConfig {
                     grid: [grid.blocks, 1, 1],
                     block: [grid.threads, 1, 1],
                     shared_bytes: shape.shared_bytes,
                     stream,
-                    attributes: &raw const WAITS,
+                    attributes: &raw const waits,
                     attribute_count: 1,
                 };
                 let (parameters, extra) = (parameters.as_mut_ptr(), ptr::null_mut());
-                (table.launch_with_attributes)(&raw const config, function.handle, parameters, extra)
+                launch_with_attributes(&raw const config, function.handle, parameters, extra)
             } else {
                 (table.launch)(
                     function.handle,
@@ -180,23 +167,23 @@ impl CudaDevice {
         self.check("launch", status)
     }
 
-    /// Has the driver's assembler make machine code of PTX.
-    pub(super) fn assemble_part(&self, part: &[u8]) -> Result<Vec<u8>, DeviceError> {
+    /// Has the driver's linker make machine code of text.
+    pub(super) fn assemble_part(&self, linker: Linker, part: &[u8]) -> Result<Vec<u8>, DeviceError> {
         let bad = |_| DeviceError::BadImage { message: "the text has a zero inside".to_owned() };
         let text = CString::new(part).map_err(bad)?;
-        let (table, mut linker) = (self.enter()?, ptr::null_mut());
+        let (_entered, mut state) = (self.enter()?, ptr::null_mut());
         let (mut code, mut bytes) = (ptr::null_mut(), 0);
         // SAFETY: no options; the text ends with a zero and outlives the linker, which is destroyed when its code has been copied.
         unsafe {
             let none = || (0, ptr::null_mut(), ptr::null_mut());
             let (count, options, values) = none();
-            let status = (table.linker_create)(count, options, values, &raw mut linker);
+            let status = (linker.create)(count, options, values, &raw mut state);
             self.check("assemble", status)?;
             let whole = text.as_bytes_with_nul();
             let (count, options, values) = none();
-            let mut status = (table.linker_add)(
-                linker,
-                LINKER_PTX,
+            let mut status = (linker.add)(
+                state,
+                self.flags().linker_text,
                 whole.as_ptr().cast_mut().cast(),
                 whole.len(),
                 c"task".as_ptr(),
@@ -205,7 +192,7 @@ impl CudaDevice {
                 values,
             );
             if status == 0 {
-                status = (table.linker_complete)(linker, &raw mut code, &raw mut bytes);
+                status = (linker.complete)(state, &raw mut code, &raw mut bytes);
             }
             let made = self.check("assemble", status).map(|()| {
                 if code.is_null() {
@@ -214,16 +201,16 @@ impl CudaDevice {
                     std::slice::from_raw_parts(code.cast::<u8>(), bytes).to_vec()
                 }
             });
-            (table.linker_destroy)(linker);
+            (linker.destroy)(state);
             made
         }
     }
 
-    /// Has the driver load a part, and compile it if it is PTX. If it refuses, the error has its compiler's words.
+    /// Has the driver load a part, and compile it if it is text. If it refuses, the error has its compiler's words.
     fn load_part(&self, symbol: &str, image: &[u8]) -> Result<Handle, DeviceError> {
         let (table, mut loaded) = (self.enter()?, ptr::null_mut());
         let mut log = [0_u8; ERROR_LOG_BYTES];
-        let mut options = [load_option::ERROR_LOG, load_option::ERROR_LOG_BYTES];
+        let mut options = [self.flags().error_log, self.flags().error_log_bytes];
         let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(ERROR_LOG_BYTES)];
         // SAFETY: machine code or a text that ends with a zero, and as many options with values as it says; the log outlives the call.
         let status = unsafe {

@@ -18,9 +18,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use octants_hal::{Address, BackedPages, DeviceError};
 
-use super::{CudaDevice, DEFAULT_PRIORITY, NON_BLOCKING, Shared};
-use crate::driver::table::{AllocationProperties, DriverTable, Handle, MemoryAccess, Status};
-use crate::staging::PINNED;
+use super::{DEFAULT_PRIORITY, GpuDevice, Shared};
+use crate::driver::table::{AllocationProperties, DriverTable, Handle, MemoryAccess, Status, VirtualMemory};
 
 /// What memory is mapped in: the driver's own pages are as long on all GPUs that we know.
 const PAGE_BYTES: usize = 2 << 20;
@@ -55,17 +54,23 @@ struct Tools {
     words: Shared,
 }
 
-impl CudaDevice {
+impl GpuDevice {
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody asks for ranges of a device that does not say that it has them.
+    fn virtual_memory(&self) -> VirtualMemory {
+        self.driver.table.virtual_memory().expect("the device says that it has ranges")
     }
 
     pub(super) fn new_range(&self, bytes: usize) -> Result<Address, DeviceError> {
         let whole = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or(DeviceError::OutOfMemory { bytes })?;
         self.unmap_retired();
-        let (table, mut address) = (self.enter()?, 0);
+        let (_entered, mut address) = (self.enter()?, 0);
+        let memory = self.virtual_memory();
         // SAFETY: writes the address.
-        let status = unsafe { (table.range_reserve)(&raw mut address, whole, PAGE_BYTES, 0, 0) };
+        let status = unsafe { (memory.reserve)(&raw mut address, whole, PAGE_BYTES, 0, 0) };
         match self.check("reserve_range", status) {
             Err(DeviceError::OutOfMemory { .. }) => return Err(DeviceError::OutOfMemory { bytes }),
             other => other?,
@@ -94,14 +99,15 @@ impl CudaDevice {
         if let Ok(table) = self.enter()
             && !retired.is_empty()
         {
+            let memory = self.virtual_memory();
             // SAFETY: nothing uses the ranges once all is over, and the pieces are those that were mapped.
             unsafe {
                 (table.context_synchronise)();
                 for range in &retired {
                     for piece in &range.mapped {
-                        (table.memory_unmap)(range.address + piece.start as u64, piece.len());
+                        (memory.unmap)(range.address + piece.start as u64, piece.len());
                     }
-                    (table.range_free)(range.address, range.bytes);
+                    (memory.free)(range.address, range.bytes);
                 }
             }
         }
@@ -127,13 +133,14 @@ impl CudaDevice {
     /// Maps new memory.
     fn map(&self, address: u64, bytes: usize) -> Result<(), DeviceError> {
         let table = &self.driver.table;
-        let properties = AllocationProperties::of_device(self.ordinal);
-        let access = MemoryAccess::of_device(self.ordinal);
+        let virtual_memory = self.virtual_memory();
+        let properties = AllocationProperties::of_device(self.ordinal, self.flags());
+        let access = MemoryAccess::of_device(self.ordinal, self.flags());
         let mut memory = 0;
         // SAFETY: the addresses are of a range of ours and have no memory yet; a mapping keeps the memory when the handle is gone.
         unsafe {
             let mut create = || {
-                let status = (table.memory_create)(&raw mut memory, bytes, &raw const properties, 0);
+                let status = (virtual_memory.create)(&raw mut memory, bytes, &raw const properties, 0);
                 self.check("back", status)
             };
             if let Err(DeviceError::OutOfMemory { .. }) = create() {
@@ -144,12 +151,12 @@ impl CudaDevice {
                     other => other,
                 })?;
             }
-            let mapped = self.check("back", (table.memory_map)(address, bytes, 0, memory, 0));
-            (table.memory_release)(memory);
+            let mapped = self.check("back", (virtual_memory.map)(address, bytes, 0, memory, 0));
+            (virtual_memory.release)(memory);
             mapped?;
-            let status = (table.memory_set_access)(address, bytes, &raw const access, 1);
+            let status = (virtual_memory.set_access)(address, bytes, &raw const access, 1);
             self.check("back", status).inspect_err(|_| {
-                (table.memory_unmap)(address, bytes);
+                (virtual_memory.unmap)(address, bytes);
             })
         }
     }
@@ -214,9 +221,10 @@ impl CudaDevice {
         let (mut stream, mut pinned): (Handle, *mut c_void) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: handles are written where they are asked for; as much memory is there as is filled.
         unsafe {
-            let status = (table.host_allocate)(&raw mut pinned, ZEROS_BYTES + WORDS_BYTES, PINNED);
+            let status =
+                (table.host_allocate)(&raw mut pinned, ZEROS_BYTES + WORDS_BYTES, self.flags().pinned);
             self.check("reserve_range", status)?;
-            let status = (table.stream_create)(&raw mut stream, NON_BLOCKING, DEFAULT_PRIORITY);
+            let status = (table.stream_create)(&raw mut stream, self.flags().non_blocking, DEFAULT_PRIORITY);
             self.check("reserve_range", status).inspect_err(|_| {
                 (table.host_free)(pinned);
             })?;

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::ptr;
 
-use super::CudaDevice;
+use super::GpuDevice;
 use crate::driver::table::{DriverTable, Handle, Status};
 
 /// The driver's functions, while the device's context is current on this thread.
@@ -26,7 +26,7 @@ impl Deref for Entered<'_> {
 }
 
 impl<'d> Entered<'d> {
-    pub fn new(device: &'d CudaDevice) -> Result<Self, Status> {
+    pub fn new(device: &'d GpuDevice) -> Result<Self, Status> {
         let table = &device.driver.table;
         let previous = PreviousContext::of(table)?;
         if previous.context == device.context.0 {

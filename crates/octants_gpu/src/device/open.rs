@@ -9,29 +9,12 @@ use octants_hal::DeviceError;
 
 use super::entered::PreviousContext;
 use super::pace::Paces;
-use super::{CudaDevice, Shared};
+use super::{GpuDevice, Shared};
 use crate::driver::table::{PoolProperties, Status};
-use crate::driver::{Driver, Unavailable};
+use crate::driver::{Driver, Reason, Unavailable};
 use crate::staging::Staging;
+use crate::vendor::Vendor;
 
-/// The oldest compute capability that code is made for.
-const OLDEST: (c_int, c_int) = (7, 0);
-
-pub(super) mod attribute {
-    /// In thousands of ticks a second.
-    pub const CLOCK_RATE: i32 = 13;
-    pub const MULTIPROCESSORS: i32 = 16;
-    pub const THREADS_PER_MULTIPROCESSOR: i32 = 39;
-    pub const MAJOR: i32 = 75;
-    pub const MINOR: i32 = 76;
-}
-
-/// `CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`: whether an allocation in one stream may be given what another one has yet to free, and wait for it.
-const REUSE_BY_WAITING: c_int = 3;
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
-const RELEASE_THRESHOLD: c_int = 4;
-/// `CU_LIMIT_STACK_SIZE`
-const STACK_SIZE: c_int = 0;
 /// The part of the device's memory that stacks of recursive functions may take, all threads together: 1/16, which is 32 KiB for each
 /// thread of a device with 140 GiB.
 const STACKS_DIVISOR: u64 = 16;
@@ -41,21 +24,22 @@ const FREE_DIVISOR: u64 = 8;
 const MIN_STACK_BYTES: u64 = 4 << 10;
 const MAX_STACK_BYTES: u64 = 256 << 10;
 
-/// Devices whose context the process keeps until it ends.
-static RETAINED_DEVICES: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+/// Devices whose context the process keeps until it ends, each with its driver's library.
+static RETAINED_DEVICES: Mutex<Vec<(&str, c_int)>> = Mutex::new(Vec::new());
 
-impl CudaDevice {
+impl GpuDevice {
     /// Opens a GPU by its number.
-    pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
-        let device = Self::over(Driver::load()?, ordinal)?;
+    pub fn open(vendor: &'static Vendor, ordinal: u32) -> Result<Self, Unavailable> {
+        let device = Self::over(Driver::load(vendor)?, ordinal)?;
         // To begin and to end a context takes the driver a third of a second; a process does it once.
         let mut retained = RETAINED_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-        if !retained.contains(&device.ordinal) {
+        let own = (vendor.library, device.ordinal);
+        if !retained.contains(&own) {
             let mut context = ptr::null_mut();
             // SAFETY: writes the handle, which is the device's own.
             let status = unsafe { (device.driver.table.context_retain)(&raw mut context, device.ordinal) };
             if status == 0 {
-                retained.push(device.ordinal);
+                retained.push(own);
             }
         }
         Ok(device)
@@ -70,7 +54,7 @@ impl CudaDevice {
         unsafe {
             let status = (table.device_attribute)(
                 &raw mut threads,
-                attribute::THREADS_PER_MULTIPROCESSOR,
+                self.driver.vendor.attributes.threads_per_multiprocessor,
                 self.ordinal,
             );
             self.check("load_module", status)?;
@@ -79,7 +63,10 @@ impl CudaDevice {
             let share = (total as u64 / STACKS_DIVISOR).min(free as u64 / FREE_DIVISOR);
             let bytes = (share / resident).clamp(MIN_STACK_BYTES, MAX_STACK_BYTES) & !1023;
             if bytes > self.stack.load(Ordering::Relaxed) {
-                self.check("load_module", (table.context_set_limit)(STACK_SIZE, bytes as usize))?;
+                self.check(
+                    "load_module",
+                    (table.context_set_limit)(self.flags().stack_size, bytes as usize),
+                )?;
                 self.stack.store(bytes, Ordering::Relaxed);
             }
         }
@@ -88,9 +75,10 @@ impl CudaDevice {
 
     pub(crate) fn over(driver: Driver, ordinal: u32) -> Result<Self, Unavailable> {
         let table = &driver.table;
+        let Vendor { attributes, flags, .. } = driver.vendor;
         let started = |status: Status| match status {
             0 => Ok(()),
-            _ => Err(Unavailable::Failed { message: driver.text(status) }),
+            _ => Err(driver.failed(status)),
         };
         let (mut count, mut device) = (0, 0);
         // SAFETY: writes one integer each.
@@ -98,8 +86,10 @@ impl CudaDevice {
             started((table.device_count)(&raw mut count))?;
             let count = count as u32;
             match count {
-                0 => return Err(Unavailable::NoDevice),
-                _ if ordinal >= count => return Err(Unavailable::NoSuchDevice { ordinal, count }),
+                0 => return Err(driver.unavailable(Reason::NoDevice)),
+                _ if ordinal >= count => {
+                    return Err(driver.unavailable(Reason::NoSuchDevice { ordinal, count }));
+                }
                 _ => started((table.device_get)(&raw mut device, ordinal as c_int))?,
             }
         }
@@ -109,16 +99,15 @@ impl CudaDevice {
             started(unsafe { (table.device_attribute)(&raw mut value, attribute, device) }).map(|()| value)
         };
         let name = device_name(&driver, device);
-        let (major, minor) = (ask(attribute::MAJOR)?, ask(attribute::MINOR)?);
-        if (major, minor) < OLDEST {
-            return Err(Unavailable::DeviceTooOld { name, major, minor });
+        let (major, minor) = (ask(attributes.capability_major)?, ask(attributes.capability_minor)?);
+        if (major, minor) < driver.vendor.oldest_capability {
+            return Err(driver.unavailable(Reason::DeviceTooOld { name, major, minor }));
         }
-        let clock_rate = 1000 * ask(attribute::CLOCK_RATE)?.max(0) as u64;
-        let multiprocessors = ask(attribute::MULTIPROCESSORS)?.max(1) as u32;
+        let clock_rate = 1000 * ask(attributes.clock_rate)?.max(0) as u64;
+        let multiprocessors = ask(attributes.multiprocessors)?.max(1) as u32;
         let (mut context, mut pool) = (ptr::null_mut(), ptr::null_mut());
-        let properties = PoolProperties::of_device(device);
-        let _left = PreviousContext::of(table)
-            .map_err(|status| Unavailable::Failed { message: driver.text(status) })?;
+        let properties = PoolProperties::of_device(device, flags);
+        let _left = PreviousContext::of(table).map_err(|status| driver.failed(status))?;
         let (mut keep, mut never, mut stack) = (u64::MAX, 0 as c_int, 0);
         // SAFETY: handles are written where they are asked for; the context is made current before what needs one.
         unsafe {
@@ -134,11 +123,11 @@ impl CudaDevice {
                     // A fault of an earlier session. All that was in the context is gone anyway; the reset may say once more what of. With
                     // driver 580 nothing helps: it refuses the reset context, contexts of our own, also those made before, and a
                     // second copy of its library.
-                    driver.resets.of(device).fetch_add(1, Ordering::AcqRel);
+                    driver.vendor.resets.of(device).fetch_add(1, Ordering::AcqRel);
                     (table.context_reset)(device);
                     match begin() {
                         lost if driver.is_lost(lost) => {
-                            return Err(Unavailable::Refused { message: driver.text(lost) });
+                            return Err(driver.unavailable(Reason::Refused { message: driver.text(lost) }));
                         }
                         status => started(status)?,
                     }
@@ -146,11 +135,11 @@ impl CudaDevice {
                 status => started(status)?,
             }
             started((table.pool_create)(&raw mut pool, &raw const properties))?;
-            started((table.pool_set_attribute)(pool, RELEASE_THRESHOLD, (&raw mut keep).cast()))?;
-            started((table.pool_set_attribute)(pool, REUSE_BY_WAITING, (&raw mut never).cast()))?;
-            started((table.context_limit)(&raw mut stack, STACK_SIZE))?;
+            started((table.pool_set_attribute)(pool, flags.release_threshold, (&raw mut keep).cast()))?;
+            started((table.pool_set_attribute)(pool, flags.reuse_by_waiting, (&raw mut never).cast()))?;
+            started((table.context_limit)(&raw mut stack, flags.stack_size))?;
         }
-        let resets = driver.resets.of(device).load(Ordering::Acquire);
+        let resets = driver.vendor.resets.of(device).load(Ordering::Acquire);
         Ok(Self {
             driver,
             ordinal: device,
