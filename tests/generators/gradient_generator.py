@@ -5,11 +5,13 @@
     python tests/generators/gradient_generator.py FIRST LAST --device cpu,cuda   on other devices; each gives the gradients that the first one gives
     python tests/generators/gradient_generator.py FIRST LAST --debug             in debug mode, which compares what a loop keeps with what was counted
     python tests/generators/gradient_generator.py FIRST LAST --single            also in 32 bits with fast mathematics, the default of sessions
+    python tests/generators/gradient_generator.py FIRST LAST --second            also products of second derivatives with a vector
 
 The loss of a program is a weighted sum of what its kernel writes. Along a random direction, the gradient of a tape must be what forward mode gives, to
 1e-9, and the quotient of differences in f64, to 1e-5. Where quotients of two steps differ from each other, a branch or a loop's end changes in between:
 such a point is a kink, and the two modes are compared alone. A program that has no derivative is refused, with a code of its own. In 32 bits the gradient
-must be that in 64 bits, as far as 32 bits go, unless the point is a kink.
+must be that in 64 bits, as far as 32 bits go, unless the point is a kink. Second derivatives along a direction must be the quotient of differences of the
+gradient, unless that has a kink there; a program with a gradient has them.
 """
 
 from __future__ import annotations
@@ -138,13 +140,30 @@ class Point:
         self.kernel(*given)
         self.measure(self.arrays["y"], self.arrays["z"], self.arrays["total"], self.c, loss, at)
 
-    def gradient(self) -> dict:
+    def gradient(self, at: int = 0) -> dict:
         """By reverse mode."""
-        self.reset(0)
+        self.reset(at)
         self.loss.fill(0)
         with oc.ad.Tape(self.loss):
             self.run(self.loss, 0)
         return {name: self.arrays[name].grad.to_numpy() for name in self.inputs}
+
+    def second(self, direction: dict) -> tuple[dict, dict]:
+        """The gradient, and the products of second derivatives with a direction."""
+        self.reset(0)
+        inputs = [self.arrays[name] for name in self.inputs]
+        _, gradients, products = oc.ad.hessian_vector_product(
+            lambda: self.run(self.loss, 0), self.loss, inputs, [direction[name] for name in self.inputs]
+        )
+        return dict(zip(self.inputs, gradients, strict=True)), dict(zip(self.inputs, products, strict=True))
+
+    def gradient_quotients(self) -> list[np.ndarray]:
+        """Of the first direction: differences of all gradients in each step."""
+        found = []
+        for number, step in enumerate(STEPS):
+            ahead, behind = (flat(self.gradient(1 + 2 * number + side)) for side in (0, 1))
+            found.append((ahead - behind) / (2 * step))
+        return found
 
     def tangent(self, direction: dict) -> float:
         """The derivative along a direction, by forward mode."""
@@ -167,12 +186,17 @@ class Point:
         return (values[..., 0] - values[..., 1]) / (2 * np.array(STEPS))
 
 
+def flat(derivatives: dict) -> np.ndarray:
+    return np.concatenate(list(derivatives.values()))
+
+
 class Way(NamedTuple):
     """On which device programs run, and the type of their reals."""
 
     device: str
     real: str
     debug: bool = False
+    second: bool = False
 
     def __str__(self) -> str:
         return f"{self.device} in {self.real}"
@@ -191,6 +215,25 @@ def compare(point: Point, gradient: dict) -> bool:
                 raise AssertionError(f"differences give {quotients}, reverse mode {back!r}")
             smooth = False
     return smooth
+
+
+def compare_second(point: Point, gradient: dict) -> bool:
+    """Whether differences of the gradient agree with second derivatives at a point, where the gradient has a kink otherwise. Raises if derivatives do not agree."""
+    found, products = point.second(point.directions[0])
+    if not np.allclose(flat(found), flat(gradient), rtol=1e-9, atol=1e-9):
+        raise AssertionError(f"beside second derivatives the gradient is\n{found}, and without\n{gradient}")
+    back = flat(products)
+
+    def is_near(one: np.ndarray, bound: float) -> bool:
+        return bool(np.abs(one - back).max() <= bound * (1 + max(np.abs(one).max(), np.abs(back).max())))
+
+    quotients = point.gradient_quotients()
+    if any(is_near(quotient, 1e-5) for quotient in quotients):
+        return True
+    size = 1 + np.abs(quotients[0]).max()
+    if all(np.abs(quotients[0] - quotient).max() <= 1e-4 * size for quotient in quotients):
+        raise AssertionError(f"differences of the gradient give\n{quotients[0]}, second derivatives are\n{back}")
+    return False
 
 
 def is_limited(seed: int) -> bool:
@@ -245,7 +288,10 @@ def examine(seed: int, folder: Path, way: Way, codes: dict[int, str] | None = No
             # Differences would say little.
             return "agrees", gradient
         try:
-            return ("agrees" if compare(point, gradient) else "kink"), gradient
+            smooth = compare(point, gradient)
+            if way.second:
+                smooth &= compare_second(point, gradient)
+            return ("agrees" if smooth else "kink"), gradient
         except AssertionError as error:
             raise AssertionError(f"on {way}: {error}\n{program.text}") from None
 
@@ -267,8 +313,9 @@ def require_same(seed: int, way: Way, found: dict | None, other: Way, expected: 
 
 
 def check(seed: int, folder: Path, device: str) -> str:
-    """Checks one program in sessions of its own, also in 32 bits. Raises if derivatives do not agree. Gives what became of it."""
-    ways = [Way(device, real) for real in SAME]
+    """Checks one program in sessions of its own, also in 32 bits, and every third one's second derivatives. Raises if derivatives do not agree. Gives what
+    became of it."""
+    ways = [Way(device, real, second=seed % 3 == 0) for real in SAME]
     found = []
     for way in ways:
         open_session(way, *kind_of(seed))
@@ -325,6 +372,7 @@ def main() -> None:
     )
     parser.add_argument("--single", action="store_true", help="also in 32 bits with fast mathematics")
     parser.add_argument("--debug", action="store_true", help="in debug mode")
+    parser.add_argument("--second", action="store_true", help="also second derivatives")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no program after that time")
     parser.add_argument("--batch", action="store_true", help="check all seeds in this process")
@@ -333,7 +381,9 @@ def main() -> None:
     devices = given.device.split(",")
     if reasons := [reason for device in devices if (reason := missing(device))]:
         sys.exit("; ".join(reasons))
-    ways = [Way(device, real, given.debug) for real in list(SAME)[: 1 + given.single] for device in devices]
+    ways = [
+        Way(device, real, given.debug, given.second) for real in list(SAME)[: 1 + given.single] for device in devices
+    ]
     if given.last is None:
         print(GradientProgram(given.first).text)
         given.last = given.first + 1
@@ -341,7 +391,13 @@ def main() -> None:
         totals = check_range(given.first, given.last, ways, begun + 60 * given.minutes)
         print(f"seeds {given.first} to {given.last}: {totals}")
     else:
-        options = ["--device", given.device, *["--single"] * given.single, *["--debug"] * given.debug]
+        options = [
+            "--device",
+            given.device,
+            *["--single"] * given.single,
+            *["--debug"] * given.debug,
+            *["--second"] * given.second,
+        ]
         totals = check_in_processes(__file__, given, options, IN_ONE_PROCESS)
         took = time.monotonic() - begun
         print(f"in all, seeds {given.first} to {given.last} on {given.device}, in {took:.0f} s: {totals}")

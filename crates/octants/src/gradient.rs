@@ -4,10 +4,10 @@
 //! much is needed: by the host, where that follows from arguments and shapes; else by a kernel, in the launch's own stream. The derivative gets arrays
 //! for as many iterations as run at once, which live until it is over. Nothing of it is shared with other launches.
 //!
-//! The host waits for the kernel's answer, to allocate exactly as much, in the first launch of a derivative alone. From then on it allocates all that the
-//! limit lets a launch have, and the derivative itself computes from the answer how many of its iterations run at once.
+//! The host does not wait for the kernel's answer where the device runs work later: it allocates all that the limit lets a launch have, and the derivative
+//! itself computes from the answer how many of its iterations run at once. It waits, to allocate exactly as much, where that would be too large a part of the
+//! device's memory, and where nothing is gained because work is over when it was told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use octants_hal::Cancel;
@@ -71,8 +71,6 @@ struct Tapes {
     placed: bool,
     /// Cells of arrays that hold whatever a launch may need; none where they would take too much.
     full: OnceLock<Option<Vec<u64>>>,
-    /// A launch has been for which the host knew how much it needs.
-    ran: AtomicBool,
 }
 
 impl Tapes {
@@ -126,7 +124,6 @@ impl Gradient {
                 limit,
                 placed,
                 full: OnceLock::new(),
-                ran: AtomicBool::new(false),
             });
         }
         let kernel = compile(kernel)?;
@@ -286,9 +283,9 @@ impl Gradient {
         Ok((run(args.arguments()), bytes))
     }
 
-    /// Likewise, where the derivative computes from what the sizing kernel has written how many iterations run at once. The host waits for that, and
-    /// allocates exactly as much, in the first launch: so it is there that a program is told what it needs. Later ones have arrays of before that hold
-    /// whatever the limit allows, so that the device goes on by itself; iterations for which there is no memory wait for others.
+    /// Likewise, where the derivative computes from what the sizing kernel has written how many iterations run at once. The arrays hold whatever the limit
+    /// allows, so that the device goes on by itself; iterations for which there is no memory wait for others. Where there are none, the host waits for the
+    /// sizes, and allocates exactly as much.
     fn with_sized_tapes<R>(
         &self,
         placed: &Tapes,
@@ -324,13 +321,11 @@ impl Gradient {
             return Err(mismatch().into());
         }
         let bytes = arrays.iter().map(|(_, memory)| memory.bytes() as u64).sum();
-        let ran = run(args.arguments());
-        placed.ran.store(true, Ordering::Relaxed);
-        Ok((ran, bytes))
+        Ok((run(args.arguments()), bytes))
     }
 
-    /// Arrays that hold whatever the launch may need; none if it must be known what it does: in the first launch, where nothing is gained because
-    /// the stream's work is over when it was told, and where there is not as much memory.
+    /// Arrays that hold whatever the launch may need; none where nothing is gained because the stream's work is over when it was told, and where there
+    /// is not as much memory.
     fn full_arrays<'s>(
         &self,
         placed: &Tapes,
@@ -338,7 +333,7 @@ impl Gradient {
     ) -> Option<Vec<(i32, StreamMemory<'s>)>> {
         let context = self.kernel.context();
         let stream = on.map_or(context.default_stream(), LiveStream::stream);
-        if !placed.ran.load(Ordering::Relaxed) || context.device().is_immediate(stream) {
+        if context.device().is_immediate(stream) {
             return None;
         }
         let full = || full_arrays(&placed.params, placed.limit, Memory::reservable(context));

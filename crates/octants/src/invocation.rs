@@ -12,6 +12,8 @@ use crate::error::{Error, LaunchError};
 use crate::gradient::Gradient;
 use crate::kernel_source::KernelSource;
 use crate::output::Locate;
+use crate::recording::{Record, Recorder};
+use crate::tape_memory::LoopMemory;
 
 /// Arguments for one launch, put together one by one. Borrows the arrays until the launch is over.
 pub struct Invocation<'a> {
@@ -61,6 +63,21 @@ impl<'a> Invocation<'a> {
         let bytes = ended.map_err(refused)??;
         noted?;
         Ok(bytes)
+    }
+
+    /// What each parallel loop of the derivative keeps with these arguments; waits for it.
+    pub fn kept_memory(self, gradient: &Gradient, cancel: &Cancel) -> Result<Vec<LoopMemory>, LaunchError> {
+        let Self { checked, stream, .. } = self;
+        checked
+            .with_arguments(gradient.params(), |args| gradient.kept_memory(args, stream, cancel))
+            .map_err(refused)?
+    }
+
+    /// Makes room for what a run with these arguments keeps, which the recorder's kernel does.
+    pub fn begin_record(self, recorder: &Recorder, cancel: &Cancel) -> Result<Record, LaunchError> {
+        let Self { checked, stream, .. } = self;
+        let begun = checked.with_arguments(recorder.params(), |args| recorder.begin(args, stream, cancel));
+        begun.map_err(refused)?
     }
 
     /// Runs the kernel and returns its results: the scalars of all of them, in order. What it prints is lost.

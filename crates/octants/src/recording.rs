@@ -1,7 +1,7 @@
 //! Runs of kernels that are recorded: what a derivative needs and the kernel overwrites is kept in arrays of the run's own, which the derivative
 //! reads. They live as long as the [`Record`].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use octants_hal::Cancel;
 use octants_ir::{Kernel, Loc, Scalar};
@@ -11,12 +11,13 @@ use octants_runtime::{Arguments, DerivedArguments, HostQueue, LiveStream, Memory
 use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
 use crate::gradient::{Compile, Gradient};
+use crate::host_sizing::HostSizing;
 use crate::meetings::MeetingCheck;
 
 /// A kernel that keeps what its derivative needs, compiled in a session.
 pub struct Recorder {
     kernel: Arc<CompiledKernel>,
-    sizing: Arc<CompiledKernel>,
+    sizing: Sizing,
     /// Memory that the sizing kernel writes in the place of the kernel's arrays.
     copies: Vec<ArrayCopy>,
     arrays: Vec<RecordArray>,
@@ -27,6 +28,30 @@ pub struct Recorder {
     params: usize,
     /// Of the kernel's own arrays.
     guard: OverlapGuard,
+}
+
+/// Who computes how much a run keeps.
+struct Sizing {
+    kernel: Kernel,
+    /// The host, where it follows from the values and shapes of arguments: nothing waits then.
+    host: Option<HostSizing>,
+    /// Made when a launch first needs it.
+    compiled: OnceLock<Arc<CompiledKernel>>,
+    compile: Compile,
+}
+
+impl Sizing {
+    fn new(kernel: Kernel, compile: Compile) -> Self {
+        Self { host: HostSizing::new(&kernel), kernel, compiled: OnceLock::new(), compile }
+    }
+
+    fn compiled(&self, cancel: &Cancel) -> Result<&Arc<CompiledKernel>, Error> {
+        if let Some(made) = self.compiled.get() {
+            return Ok(made);
+        }
+        let made = (self.compile)(self.kernel.clone(), cancel)?;
+        Ok(self.compiled.get_or_init(|| made))
+    }
 }
 
 /// What second derivatives ask of a kernel's run that overwrites what they need.
@@ -65,15 +90,12 @@ impl Recorder {
         device_has_tapes: bool,
         tape_limit: Option<u64>,
         compile: impl Fn(Kernel) -> Result<Arc<CompiledKernel>, Error>,
-        compile_sizing: Compile,
-        cancel: &Cancel,
+        compile_sizing: impl Fn() -> Compile,
     ) -> Result<(Self, Gradient), Error> {
         let kernel = compile(recording.kernel.clone())?;
-        let recorder = Self::of(kernel, recording, Vec::new(), &derivative, &compile_sizing, cancel)?;
-        Ok((
-            recorder,
-            Gradient::new(derivative, None, device_has_tapes, tape_limit, compile, compile_sizing)?,
-        ))
+        let recorder = Self::of(kernel, recording, Vec::new(), &derivative, compile_sizing());
+        let made = Gradient::new(derivative, None, device_has_tapes, tape_limit, compile, compile_sizing());
+        Ok((recorder, made?))
     }
 
     /// Of compiled code that records, and keeps duals beside some of the arrays.
@@ -82,21 +104,25 @@ impl Recorder {
         recording: Recording,
         duals: Vec<(usize, RecordArray)>,
         derivative: &Derivative,
-        compile_sizing: &Compile,
-        cancel: &Cancel,
-    ) -> Result<Self, Error> {
+        compile_sizing: Compile,
+    ) -> Self {
         let Recording { kernel: recorded, arrays, kept, sizes } = recording;
         let params = recorded.params.len() - arrays.len();
         let RecordSizes { kernel: sizing, copies } = sizes;
-        let sizing = compile_sizing(sizing, cancel)?;
+        let sizing = Sizing::new(sizing, compile_sizing);
         let guard = OverlapGuard::new(kernel.args(), &derivative.access);
-        Ok(Self { kernel, sizing, copies, arrays, duals, kept, params, guard })
+        Self { kernel, sizing, copies, arrays, duals, kept, params, guard }
     }
 
     /// The kernel that records. Its first parameters are those of the kernel that it stands for; the others are arrays, and stay empty in the
     /// block of arguments.
     pub fn kernel(&self) -> &Arc<CompiledKernel> {
         &self.kernel
+    }
+
+    /// How many parameters the kernel has that it stands for.
+    pub fn params(&self) -> usize {
+        self.params
     }
 
     /// The places of what is kept.
@@ -136,6 +162,7 @@ impl Recorder {
         Ok(Record { arrays })
     }
 
+    /// Rows and columns of each array. Waits for the device where it computes them.
     fn sizes(
         &self,
         args: Arguments<'_>,
@@ -143,8 +170,13 @@ impl Recorder {
         cancel: &Cancel,
     ) -> Result<Vec<i64>, LaunchError> {
         let count = 2 * self.arrays.len();
+        let host = self.sizing.host.as_ref().filter(|_| self.copies.is_empty());
+        if let Some(sizes) = host.and_then(|host| host.sizes(self.kernel.args(), args.bytes(), count)) {
+            return Ok(sizes);
+        }
+        let sizing = self.sizing.compiled(cancel)?;
         let memory = self.allocate(count * 8)?;
-        let (layout, access) = (self.sizing.args(), self.sizing.access());
+        let (layout, access) = (sizing.args(), sizing.access());
         let derived = DerivedArguments::for_reader(args, self.kernel.args(), self.params, layout, access);
         let mut derived = derived.ok_or_else(mismatch)?;
         let mut copies = Vec::with_capacity(self.copies.len());
@@ -164,11 +196,11 @@ impl Recorder {
         let used = || std::iter::once(&memory).chain(copies.iter().map(|(_, _, copied)| copied));
         if let Some(stream) = on {
             for memory in used() {
-                self.sizing.before_launch(stream, memory)?;
+                sizing.before_launch(stream, memory)?;
             }
         }
-        let launched = self.sizing.launch(derived.arguments(), &mut [], on, cancel);
-        let noted = on.map_or(Ok(()), |stream| self.sizing.after_launch(stream, used()));
+        let launched = sizing.launch(derived.arguments(), &mut [], on, cancel);
+        let noted = on.map_or(Ok(()), |stream| sizing.after_launch(stream, used()));
         launched?;
         noted?;
         let mut bytes = vec![0; count * 8];

@@ -296,8 +296,8 @@ impl Session {
             let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
             let Inner { options, compiler, .. } = &*self.inner;
             let limit = options.tape_memory_limit;
-            let (has_tapes, unchecked) = (compiler.has_tapes(), self.compile_unchecked());
-            let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked, cancel)?;
+            let (has_tapes, unchecked) = (compiler.has_tapes(), || self.compile_unchecked());
+            let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked)?;
             recorder = Some(made);
         }
         Ok(Ok(RunPlan { recorder, sinks, constants, meetings, condition }))
@@ -374,9 +374,8 @@ impl Session {
         forward.companions.retain(|&(of, _)| !is_kept(|array| array.param, of));
         second.companions.retain(|&(of, _)| !is_kept(|array| array.derivative_param, of));
         let forward = self.gradient(forward, None, begin, cancel)?;
-        let unchecked = self.compile_unchecked();
-        let code = Arc::clone(forward.kernel());
-        let recorder = Recorder::of(code, recording, of_arrays, &reverse, &unchecked, cancel)?;
+        let (code, unchecked) = (Arc::clone(forward.kernel()), self.compile_unchecked());
+        let recorder = Recorder::of(code, recording, of_arrays, &reverse, unchecked);
         let derivative = Derivative { kernel: second.kernel, ..reverse };
         let second = self.gradient(derivative, Some(second.companions), begin, cancel)?;
         Ok(Ok(Some(DualRecording { recorder, forward, second })))

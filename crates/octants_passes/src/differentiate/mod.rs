@@ -47,6 +47,7 @@ mod record_sizes;
 mod reverse;
 mod rules;
 mod separation;
+mod size_once;
 mod told;
 
 use octants_ir::rewrite::ops_in;

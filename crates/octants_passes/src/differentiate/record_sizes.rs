@@ -34,6 +34,7 @@ use octants_ir::{
 
 use super::overwritten::Order;
 use super::record::{Log, Purpose, insert};
+use super::size_once::size_once;
 use super::told::Numbers;
 use super::{Refusal, RefusalKind};
 use crate::sweep::sweep_ending;
@@ -70,7 +71,11 @@ pub(super) fn record_sizes(kernel: &Kernel, logs: &[Log]) -> Result<RecordSizes,
         let counting = Counting::new(kernel, logs, &copied);
         let wanted = counting.check(&order, &copied)?;
         if wanted.is_empty() {
-            return Ok(counting.on_copies(&copied));
+            let mut sizes = counting.on_copies(&copied);
+            if copied.is_empty() {
+                size_once(&mut sizes.kernel, &|_, _| false);
+            }
+            return Ok(sizes);
         }
         copied.extend(wanted);
     }

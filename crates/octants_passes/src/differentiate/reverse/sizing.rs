@@ -26,14 +26,15 @@
 //! how many cells of it one iteration needs at most. Between them stands how many iterations need any, where they differ. Tapes of a region live together; those of regions inside it do not, but one at a
 //! time, on top.
 
-use octants_ir::ops::{ArithOp, AtomicOp, BitOp, CompareOp};
-use octants_ir::rewrite::{ops_in, retain_ops};
+use octants_ir::ops::{ArithOp, AtomicOp, CompareOp};
+use octants_ir::rewrite::ops_in;
 use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
 use super::Reverse;
 use super::places::Kept;
+use crate::differentiate::size_once::size_once;
 use crate::slots::yielded;
 use crate::sweep::sweep_ending;
 
@@ -139,7 +140,7 @@ impl Reverse<'_> {
         self.b().returns(&[]);
         self.kernel.results.clear();
         sweep_ending(self.kernel);
-        size_once(self.kernel, sizes);
+        size_once(self.kernel, &|kernel, op| is_count(kernel, op, sizes));
         let stride = 2 + live.scalars.len();
         let varies = (0..tasks.len()).map(|task| counts_keepers(self.kernel, sizes, task * stride + 1));
         let varies = varies.collect();
@@ -385,38 +386,6 @@ impl Reverse<'_> {
     }
 }
 
-/// What all iterations of a loop need alike is computed once, if there are iterations.
-///
-/// ```text
-/// parallel_for (%i: i32) in (%lo..%hi) { … }     if nothing in it depends on %i
-/// ```
-/// becomes
-/// ```text
-/// %c: u1 = lt %lo, %hi
-/// if %c { … }
-/// ```
-/// Which of them need any is not asked then.
-fn size_once(kernel: &mut Kernel, sizes: Value) {
-    for region in kernel.top_regions() {
-        for op in std::mem::take(&mut kernel.regions[region].ops) {
-            if !is_same_for_all(kernel, op) {
-                kernel.regions[region].ops.push(op);
-                continue;
-            }
-            let data = kernel.ops[op].clone();
-            let once = kernel.add_region();
-            kernel.regions[once].ops = std::mem::take(&mut kernel.regions[data.regions[0]].ops);
-            retain_ops(kernel, once, &mut |kernel, op| !is_count(kernel, op, sizes));
-            let b = &mut Builder::at(kernel, region, data.loc);
-            let axes = data.operands.chunks_exact(2);
-            let some: Vec<_> = axes.map(|axis| b.compare(CompareOp::Lt, axis[0], axis[1])).collect();
-            let some = some.into_iter().reduce(|all, some| b.bit(BitOp::And, all, some));
-            let none = b.region_of(&[], |_, _| Vec::new());
-            b.op(OpKind::If, some, [], [once, none]);
-        }
-    }
-}
-
 /// Whether the op counts an iteration that keeps something.
 fn is_count(kernel: &Kernel, op: Op, sizes: Value) -> bool {
     let data = &kernel.ops[op];
@@ -429,17 +398,6 @@ fn counts_keepers(kernel: &Kernel, sizes: Value, entry: usize) -> bool {
         let is_entry = |index: Value| kernel.as_const(index).and_then(Const::as_i128) == Some(entry as i128);
         is_count(kernel, op, sizes) && is_entry(kernel.ops[op].operands[1])
     })
-}
-
-/// Whether the op is a parallel loop whose iterations all do the same.
-fn is_same_for_all(kernel: &Kernel, op: Op) -> bool {
-    let Some(parallel) = kernel.parallel_loop(op) else { return false };
-    parallel.attributes.reductions.is_empty()
-        && ops_in(kernel, parallel.body).into_iter().all(|inner| {
-            let data = &kernel.ops[inner];
-            let differs = matches!(data.kind, OpKind::Random | OpKind::Clock | OpKind::VolatileLoad);
-            !differs && !data.operands.iter().any(|operand| parallel.indices().contains(operand))
-        })
 }
 
 struct Sizing<'s> {
