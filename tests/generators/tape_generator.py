@@ -246,7 +246,8 @@ def compare_here(program: TapeProgram, names: list[str], model: Model, compiled:
         back = float((gradient[at] * along[at]).sum())
         if not close(tangent, back, 1e-8):
             raise AssertionError(f"forward mode by {names[at]} gives {tangent!r}, the tape {back!r}")
-    if seed % 4 == 2 and has_duals:
+    # Steps of a checkpoint have no second derivatives.
+    if seed % 4 == 2 and has_duals and "checkpoint" not in program.features:
         again, curvature = refusing(compiled.curvature, at, along[at])
         require_same(f"the gradient of {names[at]} with second derivatives", again, gradient[at])
         near, far = model.second_quotients(only)

@@ -32,6 +32,9 @@ ANNOTATIONS = {"array": "R1", "template": "oc.template()", "any": "oc.Tensor", "
 KEEPING = ("red_black", "in_order", "swap_ends", "carried", "branch", "until", "permuted", "several", "active", "matrix", "transposed", "extreme", "all_rows",
            "vectors_in_place", "row")  # fmt: skip
 
+#: Shapes of kernels that read what they overwrite.
+OVERWRITING = (*KEEPING, "in_place")
+
 #: Where elements are read.
 NEIGHBOURS = ("i", "(i + 1) % SIZE", "(i + SIZE - 1) % SIZE", "SIZE - 1 - i")
 
@@ -120,6 +123,8 @@ class TapeKernels:
         self.features: set[str] = set()
         #: Arrays whose values the way back of an earlier launch may need: what writes them again is refused, mostly.
         self.needed: set[str] = set()
+        #: Whether it may do what a tape refuses.
+        self.is_reckless = self.often(0.15)
         self.make_arrays()
 
     # --- words -----------------------------------------------------------------------------------------------------------
@@ -254,13 +259,13 @@ class TapeKernels:
         """A kernel of a shape, between chosen arrays or any."""
         shapes = {"map": 5, "gather": 2, "scatter": 2, "in_place": 5, "add": 3, "permuted": 1, "red_black": 2, "total": 2, "extreme": 1, "in_order": 1,
                   "swap_ends": 1, "several": 2, "loop": 2, "until": 1, "branch": 2, "carried": 1, "forked": 1}  # fmt: skip
-        if "rows" in self.arrays and ("rows" not in self.needed or self.often(0.05)):
+        if "rows" in self.arrays and ("rows" not in self.needed or self.recklessly(0.3)):
             shapes |= {"row": 5, "all_rows": 1, "transposed": 1, "grid": 2, "alternate": 1}
-        if "s_m" in self.arrays and (not {"s_m", "s_u"} & self.needed or self.often(0.05)):
+        if "s_m" in self.arrays and (not {"s_m", "s_u"} & self.needed or self.recklessly(0.3)):
             shapes |= {"structs": 4}
         if "bare" in self.arrays:
             shapes |= {"lost": 1}
-        if "v" in self.arrays and ("v" not in self.needed or self.often(0.05)):
+        if "v" in self.arrays and ("v" not in self.needed or self.recklessly(0.3)):
             shapes |= {"vectors": 3, "vectors_in_place": 3, "matrix": 1}
         if any(one.kind == "sparse" for one in self.arrays.values()):
             shapes |= {"active": 2}
@@ -268,9 +273,16 @@ class TapeKernels:
         made = Kernel(self.new("k"), is_method=self.uses_object and self.often(0.5))
         given = given or {}
         lines = self.lines()
-        target = given.get("target") or self.fit_to_write([name for name in lines if name != given.get("source")])
+        fit = [name for name in lines if name != given.get("source")]
+        if shape in OVERWRITING:
+            fit = self.kept(fit)
+        target = given.get("target") or self.fit_to_write(fit)
         source = given.get("source")
         others = [name for name in lines if name != target]
+        if shape in ("several", "active"):
+            others = self.kept(others)
+        if shape == "structs":
+            others = [name for name in others if name != "s_m"] or others
         if source is None:
             source = self.fit_to_write(others) if shape in ("several", "active") else self.pick(*others)
         getattr(self, f"_{shape}")(made, target, source)
@@ -279,16 +291,32 @@ class TapeKernels:
         return made
 
     def fit_to_write(self, names: list[str]) -> str:
-        """One that nothing needs, mostly."""
+        """One that nothing needs, which may be a new one; in some programs any."""
         free = [name for name in names if name not in self.needed]
-        return self.pick(*(free if free and self.often(0.93) else names))
+        if self.is_reckless and self.often(0.3):
+            return self.pick(*names)
+        return self.pick(*free) if free else self.new_array(self.arrays[self.pick(*names)])
+
+    def kept(self, names: list[str]) -> list[str]:
+        """Those of which a tape keeps what kernels overwrite."""
+        dense = [name for name in names if self.arrays[name].kind != "sparse"]
+        return names if self.is_reckless or not dense else dense
+
+    def new_array(self, like: Array) -> str:
+        """One more array, of a kind."""
+        name = self.new("x")
+        self.arrays[name] = Array(name, "field" if like.kind == "member of s" else like.kind)
+        return name
+
+    def recklessly(self, share: float) -> bool:
+        return self.is_reckless and self.often(share)
 
     def over(self, target: str) -> str:
         return self.pick("range(SIZE)", f"range({target}.shape[0])", target)
 
     def leaves(self, kernel: Kernel, *first: str) -> list[str]:
         """What an expression in a loop over elements may use; the first one is surely in it."""
-        if self.often(0.04):
+        if self.often(0.02):
             found = next((one.name for one in kernel.params if one.annotation == "Data"), None)
             if found is None:
                 found = self.new("n")
@@ -541,11 +569,11 @@ class TapeKernels:
     def _active(self, kernel, target, source):
         """A loop over what is active, which is all that was ever written."""
         sparse = self.pick(*(one.name for one in self.arrays.values() if one.kind == "sparse"))
-        other = self.pick(*(name for name in self.lines() if name != sparse))
+        other = self.fit_to_write([name for name in self.lines() if name != sparse])
         y, x = self.operand(kernel, sparse, True), self.operand(kernel, other, True)
         kernel.lines += [
             f"for i in {y}:",
             f"    {x}[i] {self.pick('=', '+=')} {self.bounded(self.leaves(kernel, f'{y}[i]'))}",
         ]
-        if self.often(0.5):
+        if self.recklessly(0.5):
             kernel.lines.append(f"    {y}[i] = {self.bounded(self.leaves(kernel, f'{y}[i]'))}")

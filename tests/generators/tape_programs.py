@@ -86,9 +86,8 @@ class TapeProgram(TapeKernels):
         # Each instance of a kernel has globals from when it was compiled, and which instances there are is nobody's promise.
         has_globals = any("RATE" in line for line in kernel.lines)
         if one.taken in ("array", "template", "any") and self.often(0.2) and not has_globals:
-            kinds = {"array": ("ndarray",), "template": ("field", "sparse"), "any": ("ndarray", "field", "tensor")}[
-                one.taken
-            ]
+            of_template = ("field", "sparse") if self.is_reckless else ("field",)
+            kinds = {"array": ("ndarray",), "template": of_template, "any": ("ndarray", "field", "tensor")}[one.taken]
             others = [
                 name
                 for name in self.lines()
@@ -132,7 +131,7 @@ class TapeProgram(TapeKernels):
 
     def change(self, depth: int = 1) -> None:
         """The host changes something that launches read."""
-        if "checkpoint" in self.features and self.often(0.9):
+        if "checkpoint" in self.features and not self.recklessly(0.4):
             # Its steps run again on the way back.
             return
         choices = (
@@ -175,7 +174,7 @@ class TapeProgram(TapeKernels):
             and (self.arrays[name].kind in ("ndarray", "tensor")) == (self.arrays[target].kind in ("ndarray", "tensor"))
         ]
         if kind not in ("copy", "integers"):
-            if (target in self.needed or self.has_looked) and self.often(0.9):
+            if (target in self.needed or self.has_looked) and not self.recklessly(0.4):
                 return
             self.set_by_host.add(target)
         if kind == "copy" and self.arrays[target].kind != "tensor" and of_kind:
@@ -197,18 +196,18 @@ class TapeProgram(TapeKernels):
             self.add(f"{target}[{self.random.randrange(self.size)}] = {self.number()}")
         else:
             name = self.pick("link", "count", "flag")
-            if name in self.features and self.often(0.9):
+            if name in self.features and not self.recklessly(0.4):
                 return
             self.features.add(name)
             self.add(f"{name}.from_numpy(np.full(SIZE, 1, dtype=np.int32))")
 
     def steps_in_time(self) -> None:
         """A loop of the host over rows."""
-        if "rows" in self.needed and self.often(0.9):
+        if "rows" in self.needed and not self.recklessly(0.4):
             return
         kernels = [self.kernel("row")]
         if self.often(0.4):
-            kernels.append(self.kernel(self.pick(*REPEATED) if self.often(0.9) else None))
+            kernels.append(self.kernel(None if self.recklessly(0.5) else self.pick(*REPEATED)))
         self.add(f"for t in range({ROWS}):")
         if self.uses_object:
             self.add("thing.t = t", 2)
@@ -245,7 +244,7 @@ class TapeProgram(TapeKernels):
                 self.kernel(self.pick("add", "in_place"), {"target": now, "source": speed}),
             ]
             # Now and then one of them is forgotten.
-            state = [now, speed] if self.often(0.9) else [now]
+            state = [now] if self.recklessly(0.4) else [now, speed]
         elif others:
             scratch = self.fit_to_write(others)
             kernels = [
@@ -254,7 +253,7 @@ class TapeProgram(TapeKernels):
             ]
         if self.often(0.3):
             kernels.append(self.kernel("total", {"source": now}))
-        if self.often(0.25):
+        if self.recklessly(0.5):
             # It may write what is not listed, and is refused then.
             kernels.append(self.kernel())
         if self.often(0.15):
@@ -305,7 +304,7 @@ class TapeProgram(TapeKernels):
         self.add("")
         self.add(f"left_out({inner}, [{name}])")
         again = self.often(0.2)
-        target = self.fit_to_write(self.lines())
+        target = self.fit_to_write(self.kept(self.lines()))
         use = Kernel(self.new("k"))
         y, s = self.operand(use, target, True), self.operand(use, name)
         use.lines += [f"for i in {y}:", f"    {y}[i] = {y}[i] / ({s}[0] + 1.0)"]
@@ -444,7 +443,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             elif kind == "large":
                 self.large_kernel()
             elif kind == "repeat":
-                one = self.kernel(self.pick(*REPEATED) if self.often(0.9) else None)
+                one = self.kernel(None if self.recklessly(0.5) else self.pick(*REPEATED))
                 self.add(f"for turn in range({self.pick(2, 3, 4)}):")
                 if self.often(0.5):
                     self.change(2)
@@ -458,7 +457,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
 
     def fit_again(self) -> list[Kernel]:
         """Kernels that may be launched once more."""
-        return [one for one in self.kernels if not one.written & self.needed or self.often(0.05)]
+        return [one for one in self.kernels if not one.written & self.needed or self.recklessly(0.3)]
 
     def swap(self) -> None:
         """Arrays of an object take turns, or names of the host."""
@@ -466,7 +465,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         if len(arrays) < 2:
             return
         free = [name for name in arrays if name not in self.needed]
-        if len(free) < 2 and self.often(0.8):
+        if len(free) < 2 and not self.recklessly(0.5):
             return
         one, other = self.random.sample(free if len(free) > 1 else arrays, 2)
         self.features.add("swap")
@@ -476,7 +475,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             "for i in range(SIZE):",
             f"    self.now[i] {self.pick('=', '+=')} {self.bounded(self.leaves(made, self.near('self.before')))}",
         ]
-        self.kernels.append(made)
+        (self.kernels if self.is_reckless else self.late).append(made)
         self.add(f"thing.now, thing.before = {one}, {other}")
         self.launch(made, exact=True)
         self.needed.add(other)
@@ -485,7 +484,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             self.add(f"thing.now, thing.before = {self.pick(*third)}, thing.now")
             self.launch(made, exact=True)
             self.needed.add(one)
-        elif self.often(0.3):
+        elif self.recklessly(0.5):
             self.add("thing.now, thing.before = thing.before, thing.now")
             self.launch(made, exact=True)
         if self.often(0.4):
@@ -523,7 +522,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             source = self.pick(*arrays)
             half = self.size // 2
             first, second = self.pick((0, half), (half, 0), (self.size - half, 0), (0, 0))
-            if source == target and first == second or target in self.needed and self.often(0.9):
+            if source == target and first == second or target in self.needed and not self.recklessly(0.4):
                 continue
             given = [f"{target}[{first} : {first + half}]", f"{source}[{second} : {second + half}]"]
             self.add(f"{made.name}({', '.join(given + [self.argument(made, one, set()) for one in made.params[2:]])})")
@@ -535,7 +534,7 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
         self.has_looked = True
         source = self.pick(*self.lines())
         made = Kernel(self.new("k"))
-        y = self.operand(made, self.fit_to_write(self.lines()), True)
+        y = self.operand(made, self.fit_to_write(self.kept(self.lines())), True)
         made.params.append(Parameter("seen", "seen", "seen", "oc.f64"))
         made.lines += [f"for i in {self.over(y)}:", f"    {y}[i] = {self.bounded([f'{y}[i]', 'seen'])}"]
         self.late.append(made)

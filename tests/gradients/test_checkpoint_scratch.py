@@ -331,3 +331,52 @@ def test_steps_may_run_again_from_fields(arch, snapshots, monkeypatch):
     monkeypatch.setattr(_Rollout, "reached", nudged)
     monkeypatch.setattr(_Rollout, "run_again", not_nudged)
     np.testing.assert_array_equal(gradient(), expected)
+
+
+def test_integers_of_the_state_need_no_gradients(arch):
+    (factor, x, by, start), loss, count = arrays(), single(), oc.ndarray(oc.i32, 1)
+
+    def program():
+        x.copy_from(start)
+        count.fill(0)
+
+        def step(_):
+            multiply(x, factor, by)
+            move(x, by)
+            counted(count, x, loss)
+
+        oc.ad.checkpoint(step, STEPS, [x, count], snapshots=2)
+
+    check(program, factor, loss)
+    assert count[0] == STEPS
+
+
+@oc.kernel
+def square_of(table: VEC, factor: VEC):
+    for i in table:
+        table[i] = factor[i] * factor[i]
+
+
+@pytest.mark.parametrize("snapshots", [1, 2, None])
+@pytest.mark.parametrize("when", [0, 5])
+def test_what_a_step_writes_once_holds_for_those_behind_it(arch, snapshots, when):
+    (factor, x, by, start), loss, table = arrays(), single(), vector()
+
+    def program(until):
+        x.copy_from(start)
+        table.fill(0.4)
+
+        def step(n):
+            if n == when:
+                square_of(table, factor)
+            if n >= until:
+                multiply(x, table, by)
+                move(x, by)
+
+        oc.ad.checkpoint(step, STEPS, [x], snapshots=snapshots)
+        add_up(x, loss)
+
+    check(lambda: program(when), factor, loss)
+    if when:
+        with pytest.raises(RuntimeError, match="reads `factor` in a step|another state"), oc.ad.Tape(loss):
+            program(0)

@@ -18,6 +18,11 @@ from ..exceptions import OctantsRuntimeError
 from .arrays import is_torch, numbers_of, own_fields, unwrapped
 from .tape import Bystander, Tape, Whole, add_in_any_order, current_recorder, unrecorded, unwatch, watch, watchers
 
+TYPE_CHECKING = False  # as `typing` says it, without its weight
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 #: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
 #: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
 _SAME_STATE = 1e-3
@@ -32,7 +37,7 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
     ``state`` lists what goes from one step to the next: arrays that a step updates in place, or pairs ``(now, next)`` of arrays of which a step reads
     the first and writes the second, which is then copied to the first. All else that a step reads is the same in all steps, or is computed by the step
     itself: the way back is refused if steps, run again, come to another state, bit for bit; where sums in another order make a difference, but for that. Steps write with kernels: what the host would set to zero, a kernel sets
-    to zero.
+    to zero. Integers of the state need no gradients.
 
     ``snapshots`` is how many copies of the state are kept at most; about ``2 * sqrt(n)`` if nothing is said, with which each step runs two or three times
     forward. With fewer, steps run more often: with 1 about ``n / 2`` times.
@@ -56,9 +61,8 @@ def checkpoint(step, n: int, state, *, snapshots: int | None = None) -> None:
         raise OctantsRuntimeError("checkpoint has no second derivatives: call the steps in the tape")
     if n:
         for now, _ in rollout.state:
-            if not now.has_grad():
+            if not now.has_grad() and _is_real(now):
                 raise OctantsRuntimeError(f"the state of checkpoint has gradients: {now!r} needs needs_grad=True")
-        rollout.begins = tape._log.entries if isinstance(tape, Tape) else 0
         tape._record_whole(rollout, rollout.forward, (), {}, looks=True)
         if isinstance(tape, Tape):
             rollout.remember(tape)
@@ -182,7 +186,7 @@ class _Rollout:
         #: Other arrays that steps write. They hold what they held before when the way back is over.
         self.others: list = []
         #: Those of them that kernels are given, by their identity. What a step makes for itself may be gone.
-        self.written: dict[int, object] = {}
+        self.written: dict[int, Callable[[], Any]] = {}
         #: Whether the same steps come to the same state, as far as is known.
         self.is_exact = True
         #: Steps whose state before is kept, ascending, with the copies.
@@ -194,8 +198,9 @@ class _Rollout:
         #: In a tape: what each step took from the host: for each launch the kernel's name, and a text for each value by how it is reached. Equal ones are one object.
         self.taken: list[tuple] = []
         self.known_taken: dict[tuple, tuple] = {}
-        #: Likewise: where the tape's log was before the first step, and that log.
-        self.begins, self.log = 0, WriteLog()
+        #: Likewise: where the tape's log was before each step, and that log.
+        self.begins: list[int] = []
+        self.log = WriteLog()
         #: Watches steps of the way back.
         self.steps = _Steps()
         #: Torch's tensors that steps took, with what they hold.
@@ -220,6 +225,8 @@ class _Rollout:
             self.step(number)
             return
         look, before = watching[0], watching[0].step
+        if number == len(self.begins) and isinstance(look, Whole):
+            self.begins.append(look.tape._log.entries if isinstance(look.tape, Tape) else 0)
         look.step = check = StepCheck()
         try:
             self.step(number)
@@ -271,7 +278,7 @@ class _Rollout:
         copies = [*(kept for _, kept in self.kept), *self.free]
         own = [id(array) for arrays in (*self.state, *copies) for array in arrays]
         found = [reference() for reference in self.written.values()]
-        found += [one for one in own_fields() if tape._log.writer_since(one, self.begins) is not None]
+        found += [one for one in own_fields() if tape._log.writer_since(one, self.begins[0]) is not None]
         arrays = {id(one): one for one in found if one is not None}
         self.log, self.written = tape._log, {}
         self.others = [one for number, one in arrays.items() if number not in own]
@@ -323,7 +330,7 @@ class _Rollout:
         own = WriteLog(of_host=True)
         for now, _ in self.state:
             own.note(now, "its state")
-        check = self.steps.step = StepCheck(self.log, self.begins, own)
+        check = self.steps.step = StepCheck(self.log, self.begins[number], own)
         own.open()
         try:
             with _StepTape(lambda: self.restore(here), lambda: self.step(number), check) as tape:
@@ -336,7 +343,7 @@ class _Rollout:
         tape._log.close()
         self.require_reached(number + 1, here, before)
         for now, after in self.state:
-            if after is not None:
+            if after is not None and now.has_grad():
                 _add(after.grad, now.grad)
                 now.grad.fill(0)
         tape.grad()
@@ -492,6 +499,10 @@ def _sum(numbers) -> bytes:
     return blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
+def _is_real(array) -> bool:
+    return array.dtype.name.startswith("f")
+
+
 def _reference(array):
     """What gives the array as long as somebody else has it."""
     try:
@@ -516,7 +527,7 @@ def _copy(array):
         return array.detach().clone()
     if not isinstance(array, (Field, Ndarray)):
         return array.copy()
-    made = _like(array)
+    made: Any = _like(array)
     made.copy_from(array)
     return made
 

@@ -6,9 +6,10 @@ import math
 
 from .._fields.field import Field, user_line
 from .._fields.scalar import ScalarField
-from .._octants import Kernel, Ndarray, WriteLog, host_only, refusal
+from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
 from ..exceptions import OctantsRuntimeError
 from .arrays import arrays_in, unwrapped, with_gradients
+from .looks import Looks
 from .tape import Tape, clear_all_gradients, unwatch, watch, watchers
 
 
@@ -35,6 +36,8 @@ class FwdMode:
         self._cleared: dict[int, object] = {}
         #: What with duals the host has read, and where.
         self._host_read: tuple[str, str] | None = None
+        #: Numbers that it has read.
+        self._looks = Looks()
         #: Open so that the host tells what it writes.
         self._log = WriteLog()
 
@@ -93,6 +96,13 @@ class FwdMode:
         has_dual = hasattr(array, "has_dual") and array.has_dual()
         if self._host_read is None and has_dual and self._log.has_recorded(array):
             self._host_read = getattr(array, "name", "") or repr(array), user_line()
+        is_seeded = any(array is one for one in self._seeded)
+        if has_dual and (is_seeded or self._log.has_recorded(array)) and watchers()[-1] is self:
+            unwatch(self)
+            try:
+                self._looks.note(array, self._log.entries)
+            finally:
+                watch(self)
 
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
         """What the host writes are constants: their duals are zero. Seeds are set before. What it may have computed of tangents is refused."""
@@ -116,11 +126,14 @@ class FwdMode:
 
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         self._clear_duals((*args, *(kwargs or {}).values()))
-        before = self._log.record(True)
+        before, step = self._log.record(True), StepCheck() if self._looks else None
         try:
-            return kernel._launch(args, kwargs, True)
+            result = kernel._launch(args, kwargs, True, step)
         finally:
             self._log.record(before)
+        for passed in self._looks.passed(step.taken) if step is not None else ():
+            raise passed.refused("the tangents would lack what goes through it")
+        return result
 
     def _clear_duals(self, objects: tuple) -> None:
         """Duals of ndarrays that are seen for the first time."""

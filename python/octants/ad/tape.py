@@ -24,6 +24,7 @@ from .arrays import (
     unwrapped,
     with_gradients,
 )
+from .looks import Looks
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from .._octants import Record
     from .forward import FwdMode
+    from .looks import Passed
 
     class Watcher(Protocol):
         """What sees the calls of kernels of a thread."""
@@ -332,6 +334,9 @@ class Tape:
         self._streams = _Streams()
         #: What the host has read of what recorded calls wrote, and where.
         self._host_read: tuple[str, str] | None = None
+        #: Numbers that it has read, and launches that took them: whether results, and gradients that are no part of this tape.
+        self._looks = Looks()
+        self._passed: list[tuple[Passed, bool, Any]] = []
         #: Tensors of torch's that kernels took, with the number of in-place operations that torch has counted.
         self._tensors: dict[int, tuple] = {}
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
@@ -390,7 +395,10 @@ class Tape:
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
-                result, record = kernel._record(args, kwargs, self._sinks, self.validation, self._step)
+                check = StepCheck() if self._step is None and self._looks else None
+                result, record = kernel._record(args, kwargs, self._sinks, self.validation, check or self._step)
+                if check is not None:
+                    self._note_passed(check.taken)
             else:
                 self._forward._clear_duals((*args, *(kwargs or {}).values()))
                 result, record = kernel._record_duals(args, kwargs)
@@ -423,6 +431,24 @@ class Tape:
             and self._log.has_recorded(array)
         ):
             self._host_read = _name_of(array), user_line()
+
+        if array is not self.loss and has_gradients(array) and watchers()[-1] is self:
+            unrecorded(self._looks.note, (array, self._log.entries), {})
+
+    def _note_passed(self, taken: list) -> None:
+        """A launch may have been given numbers that the host has read."""
+        for passed in self._looks.passed(taken):
+            grad = passed.array.grad
+            self._passed.append(
+                (passed, self._log.has_recorded(passed.array), None if self.clear_gradients else numbers_of(grad))
+            )
+
+    def _require_none_passed(self) -> None:
+        """Refuses to leave out what would flow through the host, for arrays that have gradients of this tape."""
+        for passed, is_result, before in self._passed:
+            grad = numbers_of(passed.array.grad)
+            if is_result or (grad.any() if before is None else (grad != before).any()):
+                raise passed.refused(f"the gradients of {passed.name} would lack what goes through it")
 
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
         """Refuses values that the host may have computed of what it has read: their derivatives would be lost. Zeros are computed of nothing."""
@@ -504,6 +530,7 @@ class Tape:
             self._streams.enter((recorded.kwargs or {}).get("qd_stream") if recorded.record is not None else None)
             self._go_back(recorded)
         self._streams.enter(None)
+        self._require_none_passed()
         if self._compared:
             self._compare()
 
