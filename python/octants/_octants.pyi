@@ -153,6 +153,7 @@ class Kernel:
     def _launch(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool, step: StepCheck | None = None
     ) -> Any: ...
+    def _launch_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
     def _record(
         self,
         args: tuple[Any, ...],
@@ -173,6 +174,7 @@ class Kernel:
         own: WriteLog,
         since: int,
         called: str,
+        grad: bool = False,
     ) -> None: ...
     @property
     def _draws_random(self) -> bool: ...

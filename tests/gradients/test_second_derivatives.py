@@ -256,6 +256,14 @@ def test_functions_with_gradients_of_their_own(arch, kind):
         y.grad.fill(0)
 
     @oc.ad.grad_replaced
+    def by_grad(x, y):
+        sine(x, y)
+
+    @oc.ad.grad_for(by_grad)
+    def back_by_grad(x, y):
+        sine.grad(x, y)
+
+    @oc.ad.grad_replaced
     def on_host(x, y):
         sine(x, y)
 
@@ -268,13 +276,103 @@ def test_functions_with_gradients_of_their_own(arch, kind):
         add_up(y, loss)
 
     direction = np.array([2.0, -1.0])
-    if kind == "field":
-        with pytest.raises(oc.OctantsRuntimeError, match=r"OC1102.*`x.grad`"):
-            oc.ad.hessian_vector_product(lambda: run(replaced), loss, x, direction)
-        return
-    for _ in range(2):
-        _, gradient, product = oc.ad.hessian_vector_product(lambda: run(replaced), loss, x, direction)
+    for function in (replaced, by_grad) * 2:
+        _, gradient, product = oc.ad.hessian_vector_product(lambda: run(function), loss, x, direction)
         np.testing.assert_allclose(gradient, np.sin(2 * at))
         np.testing.assert_allclose(product, 2 * np.cos(2 * at) * direction)
     with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*no second derivatives"):
         oc.ad.hessian_vector_product(lambda: run(on_host), loss, x, direction)
+
+
+@pytest.mark.parametrize("kind", ["ndarray", "field"])
+def test_gradients_by_hand_in_forward_mode_have_duals(arch, kind):
+    make = {"ndarray": oc.ndarray, "field": oc.field}[kind]
+    x, y, squares, loss = (make(oc.f64, shape, needs_grad=True, needs_dual=True) for shape in (3, 3, 3, ()))
+    annotation, total = {"ndarray": (VEC, SCALAR), "field": (oc.template(), oc.template())}[kind]
+
+    @oc.kernel
+    def cubes(x: annotation, y: annotation):
+        for i in x:
+            y[i] = x[i] ** 3 * x[0]
+
+    @oc.kernel
+    def sum_up(x: annotation, loss: total):
+        for i in x:
+            loss[None] += x[i] ** 3 * x[0]
+
+    @oc.kernel
+    def square_gradients(x: annotation, squares: annotation):
+        for i in x:
+            squares[i] = x.grad[i] ** 2 * x[i]
+
+    def gradient_at(at):
+        gradient = 3 * at**2 * at[0]
+        gradient[0] += (at**3).sum()
+        return gradient
+
+    def by_hand():
+        cubes(x, y)
+        x.grad.fill(0)
+        y.grad.fill(1)
+        cubes.grad(x, y)
+
+    def by_tape():
+        with oc.ad.Tape(loss):
+            sum_up(x, loss)
+
+    at, along, step = np.array([0.3, 0.9, -0.5]), np.array([2.0, -1.0, 0.5]), 1e-6
+    x.from_numpy(at)
+    ahead, behind = (gradient_at(at + sign * step * along) for sign in (1, -1))
+    squared = (ahead**2 * (at + step * along) - behind**2 * (at - step * along)) / (2 * step)
+    for compute in (by_hand, by_tape, by_hand):
+        with oc.ad.FwdMode(loss=squares, param=x, seed=list(along)):
+            compute()
+            square_gradients(x, squares)
+        np.testing.assert_allclose(x.grad.to_numpy(), gradient_at(at))
+        np.testing.assert_allclose(x.grad.dual.to_numpy(), (ahead - behind) / (2 * step), rtol=1e-7)
+        np.testing.assert_allclose(squares.dual.to_numpy(), squared, rtol=1e-7)
+    # Duals of gradients are those of one FwdMode.
+    with oc.ad.FwdMode(loss=squares, param=x, seed=list(along)):
+        square_gradients(x, squares)
+    np.testing.assert_allclose(squares.dual.to_numpy(), gradient_at(at) ** 2 * along)
+
+
+def test_what_a_gradient_by_hand_needs_is_as_it_was_at_the_call(arch):
+    x, y, loss = array([0.3, 0.9]), array(np.zeros(2)), array(0.0)
+
+    @oc.kernel
+    def sine(x: VEC, y: VEC):
+        for i in x:
+            y[i] = oc.sin(x[i])
+
+    @oc.kernel
+    def overwrite(x: VEC):
+        for i in x:
+            x[i] = 7.0
+
+    @oc.kernel
+    def sum_up(y: VEC, loss: SCALAR):
+        for i in y:
+            loss[None] += y[i]
+
+    @oc.ad.grad_replaced
+    def replaced(x, y):
+        sine(x, y)
+
+    @oc.ad.grad_for(replaced)
+    def back(x, y):
+        sine.grad(x, y)
+
+    for late in (False, True):
+        x.from_numpy(np.array([0.3, 0.9]))
+        tape = oc.ad.Tape(loss)
+        tape.__enter__()
+        replaced(x, y)
+        sum_up(y, loss)
+        if late:
+            overwrite(x)
+            with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105.*`replaced`.*of `x`.*`overwrite`"):
+                tape.__exit__(None, None, None)
+        else:
+            tape.__exit__(None, None, None)
+            np.testing.assert_allclose(x.grad.to_numpy(), np.cos([0.3, 0.9]))

@@ -150,6 +150,8 @@ class Field(_octants.Field):
         return self._has("dual")
 
     def _companion(self, kind: str) -> Field | None:
+        if kind == "dual" and self._companion_kind == "grad":
+            return self._companions.get("second")
         if kind not in self._companions:
             made = self._companions[kind] = self._new_companion(kind)
             if made is not None:

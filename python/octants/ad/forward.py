@@ -135,12 +135,24 @@ class FwdMode:
             raise passed.refused("the tangents would lack what goes through it")
         return result
 
+    def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        """Computes the duals of gradients beside them."""
+        self._clear_duals((*args, *(kwargs or {}).values()))
+        before = self._log.record(True)
+        try:
+            return kernel._launch_grad(args, kwargs, True)
+        finally:
+            self._log.record(before)
+
     def _clear_duals(self, objects: tuple) -> None:
-        """Duals of ndarrays that are seen for the first time."""
-        for array in arrays_in(objects) if self.clear_gradients else ():
-            if isinstance(array, Ndarray) and array.dual is not None and id(array) not in self._cleared:  # type: ignore[attr-defined]
-                array.dual.fill(0)  # type: ignore[attr-defined]
-                self._cleared[id(array)] = array
+        """Duals of ndarrays that are seen for the first time, and of their gradients."""
+        for one in arrays_in(objects) if self.clear_gradients else ():
+            for array in (one, one.grad) if isinstance(one, Ndarray) else ():  # type: ignore[attr-defined]
+                if array is not None and id(array) not in self._cleared:
+                    # Those that are made later hold what kernels of this mode write there.
+                    self._cleared[id(array)] = array
+                    if array.dual is not None:
+                        array.dual.fill(0)
 
 
 def hessian_vector_product(function, loss, inputs, vectors):

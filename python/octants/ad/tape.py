@@ -7,7 +7,7 @@ import warnings
 from _thread import get_ident
 
 from .._fields.builder import companions, materialise_root
-from .._fields.field import Field, user_line
+from .._fields.field import user_line
 from .._octants import Kernel, Sinks, StepCheck, WriteLog, host_only, refusal, tell_of_torch
 from .._session import runtime
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
         def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None) -> Any: ...
 
+        def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None) -> Any: ...
+
         def _host_reads(self, array: Any, method: str) -> None: ...
 
         def _host_writes(self, array: Any, method: str, zeros: bool, index: Any, entry: int | None) -> None: ...
@@ -56,9 +58,11 @@ if TYPE_CHECKING:
 _watching: dict[int, list[Watcher]] = {}
 
 
-def _call(kernel: Kernel, args: tuple, kwargs: dict | None):
-    """A call of a kernel while something watches."""
+def _call(kernel: Kernel, args: tuple, kwargs: dict | None, grad: bool = False):
+    """A call of a kernel, or of its ``grad``, while something watches."""
     watchers = _watching.get(get_ident())
+    if grad:
+        return watchers[-1]._call_grad(kernel, args, kwargs) if watchers else kernel._launch_grad(args, kwargs, False)
     return watchers[-1]._call(kernel, args, kwargs) if watchers else kernel._launch(args, kwargs, False)
 
 
@@ -142,6 +146,9 @@ class Bystander:
     _sees_copies = _takes_wholes = _computes_duals = False
     _log: WriteLog | None = None
 
+    def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        return kernel._launch_grad(args, kwargs, False)
+
     def _host_reads(self, array, method: str) -> None:
         pass
 
@@ -179,6 +186,11 @@ class Whole(Bystander):
             self.random = kernel.__qualname__.rpartition(".")[2]
         return result
 
+    def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        if self.forward is not None:
+            return self.forward._call_grad(kernel, args, kwargs)
+        return super()._call_grad(kernel, args, kwargs)
+
 
 class _ByHand(Bystander):
     """Watches a function that goes back for another one: it reads what that one saw, or what it has written itself."""
@@ -195,13 +207,17 @@ class _ByHand(Bystander):
         kernel._require_unchanged(args, kwargs, self.tape._log, self._own, self.recorded.entries, called)
         return kernel._launch(args, kwargs, self.tape._forward is not None, self.tape._step)
 
+    def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        called = f"`{self.recorded.called.__name__}`, called at {self.recorded.line},"
+        kernel._require_unchanged(args, kwargs, self.tape._log, self._own, self.recorded.entries, called, True)
+        return kernel._launch_grad(args, kwargs, self.tape._forward is not None)
+
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
         if self.tape._forward is None:
             return
+        # Zeros have no duals, and forward mode sets them to zero, too.
         if not zeros or index is not None:
             self._refuse_host(array, method)
-        if isinstance(array, Field):
-            array._second_derivatives().fill(0)
 
     def _refuse_host(self, array, method: str) -> None:
         raise refusal(
@@ -411,6 +427,12 @@ class Tape:
         self.calls.append(recorded)
         return result
 
+    def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
+        """Gradients that a program computes by hand are constants for those of the tape, and have duals like those."""
+        if self._forward is not None:
+            return self._forward._call_grad(kernel, args, kwargs)
+        return kernel._launch_grad(args, kwargs, False)
+
     def _save(self, arrays: Iterable) -> None:
         """Keeps the values that arrays had before the tape used them, if the calls are to run again."""
         for array in arrays if self._saving else ():
@@ -587,6 +609,12 @@ class Tape:
             for field in list(companions):
                 if field._is_second and field._is_live:
                     field.fill(0)
+            if any(not isinstance(call.called, Kernel) for call in self.calls):
+                # What goes back by hand may write gradients that no other kernel's way back has asked duals of.
+                for field in companion_owners():
+                    if field.has_grad() and field.has_dual():
+                        for part in field._leaf_fields():
+                            part._companion("grad")._second_derivatives()
 
     # ---- differences ----
 

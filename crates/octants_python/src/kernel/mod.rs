@@ -661,6 +661,10 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(hook) = slf.get().runtime.get().call_hook(slf.py()) {
+            host_only::guard_launch(slf.py())?;
+            return hook.bind(slf.py()).call1((slf, args, kwargs, true));
+        }
         slf.get().launch_with(args, kwargs, What::Derivative(DerivativeKind::Reverse))
     }
 
@@ -700,6 +704,17 @@ impl Kernel {
         self.with_arguments(args, kwargs, |arguments, stream| {
             self.call(args.py(), what, arguments, stream, step.map(Bound::get))
         })
+    }
+
+    /// A launch of the derivative in reverse mode that nothing watches, or of that one's derivative in forward mode.
+    fn _launch_grad<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        with_duals: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let kind = if with_duals { DerivativeKind::ForwardOverReverse } else { DerivativeKind::Reverse };
+        self.launch_with(args, kwargs, What::Derivative(kind))
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
@@ -751,7 +766,10 @@ impl Kernel {
         })
     }
 
-    /// Refuses a launch that reads what was written in an entry of the log from `since` on, unless `own` has it, too. `called` is on whose behalf it runs.
+    /// Refuses a launch that reads what was written in an entry of the log from `since` on, unless `own` has it, too. `called` is on whose behalf it runs. With
+    /// `grad` the launch is one of the derivative.
+    #[expect(clippy::too_many_arguments)]
+    #[pyo3(signature = (args, kwargs, log, own, since, called, grad=false))]
     fn _require_unchanged<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -760,10 +778,12 @@ impl Kernel {
         own: &Bound<'py, WriteLog>,
         since: usize,
         called: &str,
+        grad: bool,
     ) -> PyResult<()> {
+        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
         self.with_arguments(args, kwargs, |arguments, stream| {
             let mut launch = LaunchArguments::new(stream.is_some());
-            let code = self.find_or_make(args.py(), What::Value, arguments, &mut launch)?;
+            let code = self.find_or_make(args.py(), what, arguments, &mut launch)?;
             require_unchanged(args.py(), &code, launch.bytes(), (log.get(), since), own.get(), called)
         })
     }
