@@ -376,3 +376,49 @@ def test_what_a_gradient_by_hand_needs_is_as_it_was_at_the_call(arch):
         else:
             tape.__exit__(None, None, None)
             np.testing.assert_allclose(x.grad.to_numpy(), np.cos([0.3, 0.9]))
+
+
+NODES = {
+    "dense": lambda: oc.root.dense(oc.i, 6),
+    "pointer": lambda: oc.root.pointer(oc.i, 3).dense(oc.i, 2),
+    "bitmasked": lambda: oc.root.bitmasked(oc.i, 6),
+}
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_second_derivatives_of_sparse_fields(arch, entries):
+    """Duals of gradients come and go with the cells of their elements; dense fields say what they are."""
+    found = {}
+    for kind, node in NODES.items():
+        oc.init(arch=getattr(oc, arch), log_level="error")
+        make = oc.field if entries == 1 else lambda dtype, **options: oc.Vector.field(entries, dtype, **options)
+        x, y = (make(oc.f64, needs_grad=True, needs_dual=True) for _ in range(2))
+        loss = oc.field(oc.f64, (), needs_grad=True, needs_dual=True)
+        node().place(x, y)
+        oc.root.lazy_grad()
+        oc.root.lazy_dual()
+
+        @oc.kernel
+        def f(n: oc.i32):
+            for i in range(6):
+                if i < 3 or i == 5:
+                    v = x[i]
+                    for _ in range(n):
+                        v = oc.sin(v) * x[0] + v * v * 0.3
+                    y[i] = v
+            for i in range(6):
+                v = y[i] * y[i] * y[(i + 1) % 6]
+                loss[None] += v if oc.static(entries == 1) else v.sum()
+
+        values = np.array([0.3, 0.5, 0.7, 0.0, 0.0, -0.4])
+        along = np.array([1.0, -0.4, 0.2, 0.0, 0.0, 0.6])
+        if entries > 1:
+            values, along = np.stack([values, 0.5 * values], axis=-1), np.stack([along, -along], axis=-1)
+        for i in (0, 1, 2, 5):
+            x[i] = values[i]
+        for _ in range(2):
+            found[kind] = oc.ad.hessian_vector_product(lambda: f(3), loss, x, along)
+    for kind in ("pointer", "bitmasked"):
+        for one, expected in zip(found[kind], found["dense"], strict=True):
+            np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-14)
+    assert np.abs(found["dense"][2]).max() > 1e-3

@@ -133,8 +133,20 @@ class FieldsBuilder:
         fields = [field for field in (known() for known in self._declared) if field is not None]
         return [field for field in fields if field._snode is None and not field._is_bound]
 
+    def _place_second_derivatives(self) -> None:
+        """Places duals of gradients that lie in sparse nodes beside these, so that they come and go with them; others have memory when they are asked for."""
+        for field, _ in list(self._waiting):
+            if field._companion_kind is not None:
+                continue
+            kinds = [field._companion(kind) for kind in ("grad", "dual")]
+            grad, dual = ((one if one is not None and one._snode is not None else None) for one in kinds)
+            if grad is not None and dual is not None and grad._snode._builder is self:  # type: ignore[union-attr]
+                grad._place_second_derivatives()
+
     def _finish(self) -> None:
         self._require_places()
+        if self._tree.is_sparse:
+            self._place_second_derivatives()
         self._tree.check()
         self._tree.finish()
         if self._tree.is_sparse:

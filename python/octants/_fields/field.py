@@ -175,6 +175,18 @@ class Field(_octants.Field):
             companion._has_indices_of_owner = True
         return companion
 
+    def _place_second_derivatives(self) -> None:
+        """Makes duals of a field of gradients that is placed and has no memory yet, in the same node."""
+        from .making import like
+        from .node import SNode
+
+        snode = self._snode
+        if "second" in self._companions or snode is None:
+            return
+        made = self._companions["second"] = like(self)
+        made._companion_kind, made._is_second = "dual", True
+        made._place(SNode(snode._builder, snode._node), self._offset)
+
     def _second_derivatives(self) -> Field:
         """The duals of a field of gradients, made when they are first asked for."""
         made = self._companions.get("second")

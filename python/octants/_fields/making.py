@@ -267,13 +267,17 @@ def allocate(fields: list, shape: tuple[int, ...], order, offset, layout: Layout
     builder._finish_or_wait()
 
 
+def like(field: Field) -> Field:
+    """A field of the same elements, which has no place and no gradients."""
+    if isinstance(field, MatrixField):
+        return MatrixField(field._element_shape, field._dtypes)
+    assert isinstance(field, ScalarField)
+    return ScalarField(field.dtype)
+
+
 def allocate_like(field: Field) -> Field:
     """A field of the same elements and indices, in a tree of its own, without gradients."""
-    if isinstance(field, MatrixField):
-        made = MatrixField(field._element_shape, field._dtypes)
-    else:
-        assert isinstance(field, ScalarField)
-        made = ScalarField(field.dtype)
+    made = like(field)
     origin = field._origin()
     allocate([made], field.shape, None, origin if any(origin) else None, Layout.AOS)
     return made

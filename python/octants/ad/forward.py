@@ -151,8 +151,8 @@ class FwdMode:
                 if array is not None and id(array) not in self._cleared:
                     # Those that are made later hold what kernels of this mode write there.
                     self._cleared[id(array)] = array
-                    if array.dual is not None:
-                        array.dual.fill(0)
+                    if array.dual is not None:  # type: ignore[attr-defined]
+                        array.dual.fill(0)  # type: ignore[attr-defined]
 
 
 def hessian_vector_product(function, loss, inputs, vectors):
