@@ -3,7 +3,7 @@
 //! A launch takes a [`KeptMemory`] and then sees that what it uses was not released. Either it finds that it was, or the release comes later and waits
 //! for the launch: no launch has to hold each memory that it uses.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::memory::Memory;
@@ -15,6 +15,8 @@ pub struct EarlyReleases {
     launches: AtomicUsize,
     /// Released, but not given back yet.
     waiting: Mutex<Vec<Arc<Memory>>>,
+    /// Whether there may be any: a launch that is over takes the lock then alone.
+    any_waits: AtomicBool,
 }
 
 impl EarlyReleases {
@@ -33,6 +35,8 @@ impl EarlyReleases {
     pub fn give_back(&self, memory: Arc<Memory>) {
         let mut waiting = self.waiting();
         waiting.push(memory);
+        // Before the look at the launches: either the last of them sees this, or it is seen to be over.
+        self.any_waits.store(true, Ordering::SeqCst);
         self.clear(waiting);
     }
 
@@ -56,6 +60,9 @@ impl EarlyReleases {
     fn clear(&self, mut waiting: MutexGuard<'_, Vec<Arc<Memory>>>) {
         let idle = self.launches.load(Ordering::SeqCst) == 0;
         let released = if idle { std::mem::take(&mut *waiting) } else { Vec::new() };
+        if idle {
+            self.any_waits.store(false, Ordering::SeqCst);
+        }
         drop(waiting);
         drop(released);
     }
@@ -67,11 +74,9 @@ pub struct KeptMemory<'a>(&'a EarlyReleases);
 impl Drop for KeptMemory<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.0.launches.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let waiting = self.0.waiting();
-            if !waiting.is_empty() {
-                self.0.clear(waiting);
-            }
+        let was_last = self.0.launches.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.0.any_waits.load(Ordering::SeqCst) {
+            self.0.clear(self.0.waiting());
         }
     }
 }
