@@ -383,6 +383,10 @@ mod watcher {
     }
 
     extern "C" fn in_child() {
+        // Launches of the main thread, which does not go on here if another one forked.
+        if super::MAIN.load(Ordering::Relaxed) != super::this_thread() {
+            RUNNING.store(0, Ordering::Relaxed);
+        }
         EXISTS.store(false, Ordering::Relaxed);
         ASLEEP.store(false, Ordering::Relaxed);
     }
@@ -390,7 +394,7 @@ mod watcher {
     #[cold]
     fn start() {
         static AT_FORK: std::sync::Once = std::sync::Once::new();
-        // SAFETY: registers a function that only stores to atomics.
+        // SAFETY: registers a function that only reads and stores atomics.
         AT_FORK.call_once(|| unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
         });
