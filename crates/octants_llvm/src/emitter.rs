@@ -22,6 +22,7 @@ use crate::module::Module;
 use crate::ops::call_facts::{self, Facts};
 use crate::rounding::{Rounding, roundings};
 use crate::shape::Shape;
+use crate::softened::{Softened, softened};
 use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
 
 /// Allowed to functions of reals where the user asked for fast math. Neither `nnan` nor `ninf`, here as elsewhere: a NaN must not become an undefined
@@ -44,6 +45,8 @@ pub(crate) struct KernelFacts {
     pub partners: SideTable<Op, Option<Op>>,
     /// How far ops on reals may be from what is written.
     pub roundings: SideTable<Op, Rounding>,
+    /// Sums of squares that begin with a constant.
+    pub softened: SideTable<Op, Softened>,
 }
 
 impl KernelFacts {
@@ -66,6 +69,7 @@ impl KernelFacts {
                 _ => {}
             }
         });
+        let roundings = roundings(kernel);
         Self {
             used,
             functions: call_facts::facts(kernel),
@@ -74,7 +78,8 @@ impl KernelFacts {
             tasks: kernel.tasks().collect(),
             has_sines_and_cosines: sines && cosines,
             partners: partners(kernel),
-            roundings: roundings(kernel),
+            softened: softened(kernel, &roundings),
+            roundings,
         }
     }
 }

@@ -26,6 +26,7 @@ mod ops;
 mod report;
 mod rounding;
 mod shape;
+mod softened;
 mod task;
 mod value;
 

@@ -7,7 +7,8 @@
 //!   operation would be just below a whole number where both roundings give that number. Values flow through arithmetic, roots, choices,
 //!   variables and functions of the kernel; not through arrays, functions of reals, or from one iteration of a loop to the next.
 //! * **Only running totals are taken in another order**: sums or products that a loop carries and nothing else in it looks at, and
-//!   updates of a cell of memory. Nothing else carries `reassoc`: LLVM would distribute products over sums, `(i - 320) / 480` too.
+//!   updates of a cell of memory. Nothing else carries `reassoc`: LLVM would distribute products over sums, `(i - 320) / 480` too. Sums of squares begin with a
+//!   constant that is added to them ([`softened`](crate::softened)).
 //! * **In kernels with exact choices, all that flows into [choices](octants_ir::choices) is computed as written**, through loops and memory, too: a derivative looks for
 //!   the value that was the least or the greatest by computing each one again.
 //! * Elsewhere a product and a sum may become one operation (`contract`), and a zero may lose its sign (`nsz`).

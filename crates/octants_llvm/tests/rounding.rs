@@ -65,3 +65,49 @@ fn without_exact_choices_all_carry_flags() {
         assert!(found.iter().all(|flags| flags.contains("contract")), "{emitted}");
     }
 }
+
+/// The sums of a kernel's text, each as its operands.
+fn sums(text: &str) -> Vec<&str> {
+    text.split(" = fadd ")
+        .skip(1)
+        .map(|rest| rest.split("float ").nth(1).unwrap_or_default().lines().next().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_sum_of_squares_begins_with_its_constant() {
+    let text = |constant: &str, last: &str, options: &str| {
+        format!(
+            r#"
+kernel @k(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %n "n": i32) {options} tasks {{
+  %zero: i32 = const 0
+  %c: f32 = const {constant}
+  parallel_for (%i: i32) in (%zero..%n) {{
+    %a: f32 = load %x[%i]
+    %b: f32 = load %y[%i]
+    %aa: f32 = mul %a, %a
+    %bb: f32 = mul %b, {last}
+    %sum: f32 = add %aa, %bb
+    %soft: f32 = add %sum, %c
+    %root: f32 = sqrt %soft
+    store %x[%i], %root
+  }}
+  return
+}}"#
+        )
+    };
+    let begins_with_constant = |text: &str| {
+        let emitted = &tasks(text)[0].text;
+        let found = sums(emitted);
+        let with_constant = found.iter().filter(|sum| sum.contains("0x")).count();
+        assert_eq!(2 * with_constant, found.len(), "{emitted}");
+        found[0].contains("0x")
+    };
+    assert!(begins_with_constant(&text("0.25", "%b", "fast_math")));
+    // What could cancel, and what is to be as written, stays in its order.
+    assert!(!begins_with_constant(&text("-0.25", "%b", "fast_math")));
+    assert!(!begins_with_constant(&text("0.25", "%a", "fast_math")));
+    assert!(!begins_with_constant(&text("0.25", "%b", "")));
+    let floor = text("0.25", "%b", "fast_math").replace("sqrt", "floor");
+    assert!(!begins_with_constant(&floor));
+}

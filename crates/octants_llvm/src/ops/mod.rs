@@ -16,9 +16,11 @@ mod tensor;
 
 use std::collections::HashMap;
 
+use octants_ir::ops::ArithOp;
 use octants_ir::{Op, OpKind, Region};
 
 use crate::emitter::Emitter;
+use crate::softened::Softened;
 use crate::value::Val;
 
 impl Emitter<'_> {
@@ -67,8 +69,16 @@ impl Emitter<'_> {
         let result = match &data.kind {
             OpKind::Const(c) => Val::constant(*c),
             OpKind::Arith(arith) => {
-                let a = self.get(operands[0]);
+                let mut a = self.get(operands[0]);
                 let b = operands.get(1).map_or(a, |&b| self.get(b));
+                match self.facts.softened[op] {
+                    Softened::No => {}
+                    Softened::From(constant) => a = self.arith(ArithOp::Add, a, Val::constant(constant)),
+                    Softened::Through(sum) => {
+                        let sum = self.get(sum);
+                        return self.set(data.results[0], sum);
+                    }
+                }
                 if self.divides_unsigned(*arith, operands) {
                     self.unsigned_quotient(*arith, a, b)
                 } else {
