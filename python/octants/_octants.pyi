@@ -528,6 +528,10 @@ class StepCheck:
         """For each launch the name of the kernel, and what the launch took from the host: names and objects."""
 
     @property
+    def written(self) -> list[Any]:
+        """The arrays among arguments and members that launches wrote, each once or more."""
+
+    @property
     def uses_session(self) -> bool:
         """Whether a launch used fields or arrays of the session, whose contents others may change."""
 

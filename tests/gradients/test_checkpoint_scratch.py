@@ -380,3 +380,137 @@ def test_what_a_step_writes_once_holds_for_those_behind_it(arch, snapshots, when
     if when:
         with pytest.raises(RuntimeError, match="reads `factor` in a step|another state"), oc.ad.Tape(loss):
             program(0)
+
+
+ROWS = oc.types.ndarray(dtype=oc.f64, ndim=2)
+
+
+@oc.kernel
+def of_the_last_ones(x: VEC, factor: VEC, ring: ROWS, now: oc.i32, loss: VEC):
+    for i in x:
+        ring[now, i] = oc.sin(x[i])
+    for i in x:
+        for k in range(3):
+            loss[0] += ring[k, i] * ring[k, i] * (k + 1) * factor[i]
+        x[i] = x[i] + 0.1 * factor[i]
+
+
+def test_a_ring_of_states_is_of_the_state(arch):
+    """Each step writes one slot and reads all of them."""
+    (factor, x, _, start), loss = arrays(), single()
+    ring = oc.ndarray(oc.f64, (3, 2), needs_grad=True)
+
+    def program(state):
+        x.copy_from(start)
+        clear_rows(ring)
+        oc.ad.checkpoint(lambda n: of_the_last_ones(x, factor, ring, n % 3, loss), STEPS, state, snapshots=2)
+
+    with pytest.raises(RuntimeError, match="reads `ring` in a step"), oc.ad.Tape(loss):
+        program([x])
+    check(lambda: program([x, ring]), factor, loss)
+
+
+@oc.kernel
+def clear_rows(rows: ROWS):
+    for i, j in rows:
+        rows[i, j] = 0.0
+
+
+@oc.kernel
+def where_it_is_positive(x: VEC, force: VEC):
+    for i in x:
+        if x[i] > 1.5:
+            force[i] = oc.sin(x[i])
+
+
+@oc.kernel
+def in_both_branches(x: VEC, force: VEC):
+    for i in x:
+        if x[i] > 1.5:
+            force[i] = oc.sin(x[i])
+        else:
+            force[i] = 0.3 * x[i]
+
+
+@oc.kernel
+def one_half_and_the_other(x: VEC, force: VEC):
+    for i in range(1):
+        force[i] = oc.sin(x[i])
+    for i in range(1, 2):
+        force[i] = 0.3 * x[i]
+
+
+@oc.kernel
+def inside_of_a_serial_loop(x: VEC, force: VEC):
+    for _ in range(1):
+        for i in range(2):
+            force[i] = oc.sin(x[i])
+        for i in range(1, 2):
+            force[0] = force[0] + 0.1 * force[i] * force[0]
+
+
+@oc.kernel
+def behind_each_other(x: VEC, force: VEC):
+    """Its second iteration reads what the first one has not written."""
+    for _ in range(1):
+        for i in range(2):
+            force[i] = oc.sin(x[i]) + 0.1 * force[1 - i] ** 2
+
+
+@oc.kernel
+def first_one_alone(x: VEC, force: VEC):
+    for i in range(1):
+        force[i] = oc.sin(x[i])
+
+
+@oc.kernel
+def by_force(x: VEC, factor: VEC, force: VEC):
+    for i in x:
+        x[i] = x[i] + 0.1 * factor[i] * oc.cos(force[1 - i])
+
+
+@pytest.mark.parametrize("kernel", [in_both_branches, one_half_and_the_other, inside_of_a_serial_loop])
+def test_scratch_that_steps_surely_write(arch, kernel):
+    (factor, x, _, start), loss, force = arrays(), single(), vector()
+
+    def step(_):
+        kernel(x, force)
+        by_force(x, factor, force)
+
+    def program():
+        x.copy_from(start)
+        oc.ad.checkpoint(step, STEPS, [x], snapshots=3)
+        add_up(x, loss)
+
+    check(program, factor, loss)
+
+
+@pytest.mark.parametrize("kernel", [where_it_is_positive, behind_each_other, first_one_alone])
+def test_scratch_that_steps_may_not_write_is_refused(arch, kernel):
+    (factor, x, _, start), loss, force = arrays(), single(), vector()
+
+    def step(n):
+        kernel(x, force)
+        by_force(x, factor, force)
+        if n == 6:
+            set_second(force)
+
+    def program(state):
+        x.copy_from(start)
+        oc.ad.checkpoint(step, STEPS, state, snapshots=3)
+        add_up(x, loss)
+
+    with pytest.raises(RuntimeError, match="reads `force` in a step|another state"), oc.ad.Tape(loss):
+        program([x])
+
+    def with_force():
+        set_second(force)
+        program([x, force])
+
+    check(with_force, factor, loss)
+
+
+@oc.kernel
+def set_second(force: VEC):
+    for i in force:
+        force[i] = 0.7 + i

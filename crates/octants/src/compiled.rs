@@ -5,7 +5,7 @@ use std::sync::Arc;
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
-use octants_passes::analysis::{Footprint, Touched};
+use octants_passes::analysis::{Course, Footprint};
 use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
     Arguments, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
@@ -23,7 +23,7 @@ use crate::report::{CompileStatistics, Dump, TaskResources};
 use crate::short_launch::is_short;
 use crate::stream::Event;
 use crate::wait::{runs_at_once, told_late, wait};
-use crate::write_log::{ArrayMemory, Region, regions, told_by};
+use crate::write_log::{ArrayMemory, ReadBefore, Region, read_and_written, regions, told_by};
 
 /// A kernel compiled in a session.
 pub struct CompiledKernel {
@@ -70,16 +70,14 @@ impl CompiledKernel {
         regions(self.ir(), footprint, self.args(), block, |touched| touched.read)
     }
 
-    /// What it touches, in the order of the text, with the parts that a launch with this block of arguments touches.
-    pub fn touched_in_order<'f>(
-        &self,
-        footprint: &'f Footprint,
-        block: &[u8],
-    ) -> impl Iterator<Item = (&'f Touched, Region)> {
-        footprint.touched.iter().flat_map(move |touched| {
-            let parts = regions(self.ir(), footprint, self.args(), block, |one| std::ptr::eq(one, touched));
-            parts.into_iter().map(move |(_, region)| (touched, region))
-        })
+    /// In which order it reads and surely writes.
+    pub fn course(&self) -> Course {
+        Course::of(self.ir())
+    }
+
+    /// What a launch with this block of arguments reads of what was there before it, and what it surely writes. `course` is the kernel's own.
+    pub fn read_and_written(&self, course: &Course, block: &[u8]) -> (Vec<ReadBefore>, Vec<Region>) {
+        read_and_written(self.ir(), course, self.args(), block)
     }
 
     /// Whether each launch draws other random numbers.

@@ -90,7 +90,7 @@ pub use octants_front::FieldKind;
 pub use octants_hal::process::{Opened, serve as serve_device};
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
-pub use octants_passes::analysis::{Footprint, Interval, Touched};
+pub use octants_passes::analysis::{Course, Footprint, Interval};
 pub use octants_passes::{LaunchOrder, Left, Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
     Arguments, ExternalStream, HostQueue, HostRange, HostSide, KeptMemory, KernelOrigin, LiveStream, Memory,
@@ -106,4 +106,4 @@ pub use tape_memory::{LoopMemory, total_bytes};
 pub use tree::{
     AxisSplit, Child, Leaf, LeafId, MAX_AXES, Node, NodeId, Outline, Sizes, not_positive, too_long,
 };
-pub use write_log::{ArrayMemory, MemoryKind, Region, WriteLog};
+pub use write_log::{ArrayMemory, MemoryKind, ReadBefore, Region, WriteLog};

@@ -9,7 +9,7 @@
 use octants_ir::plan::{ArgLayout, ArgSlot, read_integer};
 use octants_ir::{ArrayType, Boundary, Const, Kernel, Layout, Scalar};
 use octants_passes::Told;
-use octants_passes::analysis::{Footprint, Interval, Touched};
+use octants_passes::analysis::{Course, Footprint, Index, Interval, Part, Touched};
 
 mod boxes;
 mod strided;
@@ -70,6 +70,76 @@ impl Region {
                         .is_none_or(|(lattice, others)| lattice.meets(&self.indices, &others, &other.indices))
             }
         }
+    }
+
+    /// What is left of it without others, as boxes.
+    pub fn without<'r>(self, others: impl IntoIterator<Item = &'r Self>) -> Vec<Self> {
+        let mut left = vec![self];
+        for other in others {
+            left = left.into_iter().flat_map(|one| one.without_one(other)).collect();
+        }
+        left
+    }
+
+    fn without_one(self, other: &Self) -> Vec<Self> {
+        let is_same_memory = match (&self.array.kind, &other.array.kind) {
+            // An entry of a field is part of the field.
+            (MemoryKind::Field { .. }, MemoryKind::Field { .. }) => {
+                other.array.first <= self.array.first
+                    && self.array.first + self.array.bytes <= other.array.first + other.array.bytes
+            }
+            _ => self.array == other.array,
+        };
+        if !is_same_memory {
+            return if other.has_all_of(&self) { Vec::new() } else { vec![self] };
+        }
+        let mut left = Vec::new();
+        let mut inside = self.indices.clone();
+        for axis in 0..inside.len() {
+            let Some(&taken) = other.indices.get(axis) else { continue };
+            let mine = inside[axis];
+            if !mine.meets(taken) {
+                return vec![self];
+            }
+            let mut keep = |part: Interval| {
+                let mut indices = inside.clone();
+                indices[axis] = part;
+                left.push(Self { array: self.array.clone(), indices });
+            };
+            if mine.first < taken.first {
+                keep(Interval { first: mine.first, last: taken.first - 1 });
+            }
+            if taken.last < mine.last {
+                keep(Interval { first: taken.last + 1, last: mine.last });
+            }
+            inside[axis] = Interval { first: mine.first.max(taken.first), last: mine.last.min(taken.last) };
+        }
+        // All of an array is left of it where only a part is taken.
+        if self.indices.len() < other.indices.len() && !other.is_all() {
+            return vec![self];
+        }
+        left
+    }
+
+    /// Whether it is all of its array, as far as is known.
+    fn is_all(&self) -> bool {
+        match &self.array.kind {
+            MemoryKind::Field { .. } => self.indices.is_empty(),
+            MemoryKind::Array { extents, .. } => {
+                let is_all =
+                    |(index, &extent): (&Interval, &i64)| index.first <= 0 && extent - 1 <= index.last;
+                self.indices.iter().zip(extents).all(is_all)
+            }
+        }
+    }
+
+    /// Whether it has each byte from its lowest to its highest one, and all of the other one's among them.
+    fn has_all_of(&self, other: &Self) -> bool {
+        let MemoryKind::Array { extents, .. } = &self.array.kind else { return false };
+        let ((begin, end), (first, last)) = (self.range(), other.range());
+        let bytes =
+            extents.iter().fold(self.array.bytes, |product, &extent| product * extent.cast_unsigned());
+        self.is_all() && end - begin == bytes && begin <= first && last <= end
     }
 
     /// Where the elements lie: runs of so many bytes, by where they begin behind the first element. A field's are where its layout says.
@@ -184,6 +254,77 @@ pub(crate) fn told_by(kernel: &Kernel, layout: &ArgLayout, block: &[u8], told: T
     }
 }
 
+/// What a launch's block of arguments tells of indices.
+struct Launch<'a> {
+    kernel: &'a Kernel,
+    layout: &'a ArgLayout,
+    block: &'a [u8],
+}
+
+impl Launch<'_> {
+    fn param(&self, number: usize) -> Option<i64> {
+        match self.layout.leaves[number][..] {
+            [(offset, scalar)] if scalar.is_integral() => {
+                Some(read_integer(self.block, self.layout.slots[number].offset + offset, scalar))
+            }
+            _ => None,
+        }
+    }
+
+    fn extent(&self, number: usize, axis: u8) -> i64 {
+        match self.layout.slots[number].array() {
+            Some(array) => match self.kernel.layout(array) {
+                Some(layout) => layout.shape[usize::from(axis)].into(),
+                None => read_integer(self.block, self.layout.slots[number].extent_offset(axis), Scalar::I32),
+            },
+            None => 0,
+        }
+    }
+
+    /// Where an integer lies.
+    fn interval(&self, index: &Index) -> Interval {
+        index.evaluate(&|number| self.param(number), &|number, axis| self.extent(number, axis))
+    }
+
+    /// The part of a parameter's array that these indices may be.
+    fn region(&self, param: usize, indices: &[Index]) -> Option<Region> {
+        let slot = &self.layout.slots[param];
+        let array = slot.array()?;
+        let mut indices: Vec<_> = indices.iter().map(|index| self.interval(index)).collect();
+        if array.boundary == Boundary::Clamp {
+            for (axis, index) in indices.iter_mut().enumerate() {
+                let last = (self.extent(param, axis as u8) - 1).max(0);
+                *index = Interval { first: index.first.clamp(0, last), last: index.last.clamp(0, last) };
+            }
+        }
+        let is_empty = indices.iter().any(|index| index.last < index.first);
+        (!is_empty).then(|| Region { array: ArrayMemory::of(self.kernel, slot, array, self.block), indices })
+    }
+
+    /// Likewise, and none of them is outside of the array.
+    fn region_inside(&self, param: usize, indices: &[Index]) -> Option<Region> {
+        let mut region = self.region(param, indices)?;
+        let layout = self.kernel.layout(self.layout.slots[param].array()?);
+        for (axis, index) in region.indices.iter_mut().enumerate() {
+            let first = layout.map_or(0, |layout| i64::from(layout.origin[axis]));
+            let last = first + self.extent(param, axis as u8) - 1;
+            *index = Interval { first: index.first.max(first), last: index.last.min(last) };
+        }
+        region.indices.iter().all(|index| index.first <= index.last).then_some(region)
+    }
+
+    /// The part that is surely written.
+    fn surely(&self, part: &Part) -> Option<Region> {
+        let is_known = |interval: Interval| interval.first != i64::MIN && interval.last != i64::MAX;
+        let runs = part.loops.iter().all(|bounds| {
+            let interval = self.interval(bounds);
+            is_known(interval) && interval.first <= interval.last
+        });
+        let known = part.indices.iter().all(|index| is_known(self.interval(index)));
+        if runs && known { self.region_inside(part.param, &part.indices) } else { None }
+    }
+}
+
 /// The parts of its parameters that a launch with this block of arguments touches, where `wanted` says so.
 pub(crate) fn regions(
     kernel: &Kernel,
@@ -192,40 +333,49 @@ pub(crate) fn regions(
     block: &[u8],
     wanted: impl Fn(&Touched) -> bool,
 ) -> Vec<(usize, Region)> {
-    let param = |number: usize| match layout.leaves[number][..] {
-        [(offset, scalar)] if scalar.is_integral() => {
-            Some(read_integer(block, layout.slots[number].offset + offset, scalar))
-        }
-        _ => None,
-    };
-    let extent = |number: usize, axis: u8| match layout.slots[number].array() {
-        Some(array) => match kernel.layout(array) {
-            Some(layout) => layout.shape[usize::from(axis)].into(),
-            None => read_integer(block, layout.slots[number].extent_offset(axis), Scalar::I32),
-        },
-        None => 0,
-    };
+    let told = Launch { kernel, layout, block };
     let mut found = Vec::new();
     for touched in footprint.touched.iter().filter(|touched| wanted(touched)) {
-        let slot = &layout.slots[touched.param];
-        let Some(array) = slot.array() else { continue };
-        let mut indices: Vec<_> =
-            touched.indices.iter().map(|index| index.evaluate(&param, &extent)).collect();
-        if array.boundary == Boundary::Clamp {
-            for (axis, index) in indices.iter_mut().enumerate() {
-                let last = (extent(touched.param, axis as u8) - 1).max(0);
-                *index = Interval { first: index.first.clamp(0, last), last: index.last.clamp(0, last) };
-            }
-        }
-        if indices.iter().any(|index| index.last < index.first) {
-            continue;
-        }
-        let one = (touched.param, Region { array: ArrayMemory::of(kernel, slot, array, block), indices });
+        let Some(region) = told.region(touched.param, &touched.indices) else { continue };
+        let one = (touched.param, region);
         if !found.contains(&one) {
             found.push(one);
         }
     }
     found
+}
+
+/// What a launch reads of what was there before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadBefore {
+    pub param: usize,
+    /// Only its derivative depends on that.
+    pub folded: bool,
+    /// What it has not surely written itself.
+    pub parts: Vec<Region>,
+}
+
+/// What a launch with this block of arguments reads of what was there before, and what it surely writes.
+pub(crate) fn read_and_written(
+    kernel: &Kernel,
+    course: &Course,
+    layout: &ArgLayout,
+    block: &[u8],
+) -> (Vec<ReadBefore>, Vec<Region>) {
+    let told = Launch { kernel, layout, block };
+    let sure: Vec<_> = course.sure.iter().map(|part| told.surely(part)).collect();
+    let mut reads = Vec::new();
+    for read in &course.reads {
+        let Some(region) = told.region_inside(read.part.param, &read.part.indices) else { continue };
+        let behind: Vec<_> = read.behind.iter().filter_map(|&number| sure[number].as_ref()).collect();
+        let parts = region.without(behind);
+        let one = ReadBefore { param: read.part.param, folded: read.folded, parts };
+        if !one.parts.is_empty() && !reads.contains(&one) {
+            reads.push(one);
+        }
+    }
+    let written = course.written.iter().filter_map(|&number| sure[number].clone()).collect();
+    (reads, written)
 }
 
 /// The runs of a box: first and last index and stride of each axis. Axes that lie one behind the other make longer runs.
@@ -324,6 +474,34 @@ mod tests {
         assert_eq!(asked(0, rows(base + 32, &[(1, 1), (0, 3)])), Some("row 3"));
         assert_eq!(asked(0, rows(base + 32, &[(2, 2), (0, 1)])), None);
         assert_eq!(asked(0, rows(base + 160, &[])), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_box_is_boxes() {
+        let base = 4096;
+        let all = || rows(base, &[(0, 9), (0, 3)]);
+        let left = |others: &[Region]| -> Vec<_> {
+            all()
+                .without(others)
+                .into_iter()
+                .map(|one| one.indices.iter().map(|i| (i.first, i.last)).collect())
+                .collect::<Vec<Vec<_>>>()
+        };
+        assert!(left(&[all()]).is_empty());
+        assert!(left(&[rows(base, &[])]).is_empty());
+        assert_eq!(left(&[rows(base, &[(2, 9), (0, 3)])]), [[(0, 1), (0, 3)]]);
+        assert_eq!(
+            left(&[rows(base, &[(2, 3), (1, 2)])]),
+            [[(0, 1), (0, 3)], [(4, 9), (0, 3)], [(2, 3), (0, 0)], [(2, 3), (3, 3)]]
+        );
+        assert!(left(&[rows(base, &[(0, 4), (0, 3)]), rows(base, &[(5, 9), (0, 3)])]).is_empty());
+        // Another array, or another look at this one, takes it away as a whole or not at all.
+        assert_eq!(left(&[rows(base + 16, &[(0, 9), (0, 3)])]).len(), 1);
+        let mut flat = rows(base, &[(0, 39)]);
+        flat.array.kind = MemoryKind::Array { extents: vec![40], strides: vec![4] };
+        assert!(left(&[flat.clone()]).is_empty());
+        flat.indices = vec![Interval { first: 0, last: 38 }];
+        assert_eq!(left(&[flat]).len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! `x[t + 1, i]` for `i` from 0 to `n` touches the box `t + 1 ..= t + 1, 0 ..= n - 1`. What depends on memory may be any index.
 
-use octants_ir::ops::{ArithOp, AtomicOp, ConvertOp, Domain, ParallelFor};
+use octants_ir::ops::{ArithOp, ConvertOp, Domain, ParallelFor};
 use octants_ir::rewrite::{Parents, uses, walk};
 use octants_ir::{Const, Kernel, Layout, Op, OpKind, Region, Scalar, SideTable, Value, ValueDef};
 
@@ -10,7 +10,7 @@ use super::array_uses;
 use crate::{expand_field_loops, promote_locals, simplify};
 
 /// An index of more ops than this may be anything. Chosen, not measured: it bounds the time for each index.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// What a launch may touch of the arrays that are its parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,10 +25,6 @@ pub struct Touched {
     pub written: bool,
     /// Whether what the kernel does depends on what is there: a sum that nobody asks for the old value does not.
     pub read: bool,
-    /// Whether, beside that, derivatives depend on what is there: a greatest value, or a product, of which nobody asks for the old value.
-    pub folded: bool,
-    /// Whether what was there is lost.
-    pub assigned: bool,
     /// One for each axis; none if it may be all of the array.
     pub indices: Vec<Index>,
 }
@@ -157,9 +153,7 @@ impl Footprint {
             let rank = kernel.ty(used.base).place().map_or(0, |(_, rank)| rank);
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
             let accumulates = accumulating[used.op];
-            let (read, assigned) = (used.reads && !accumulates, used.writes && !accumulates);
-            let folded = accumulates && is_folding(&kernel.ops[used.op].kind);
-            let one = Touched { param, written: used.writes, read, folded, assigned, indices };
+            let one = Touched { param, written: used.writes, read: used.reads && !accumulates, indices };
             if !touched.contains(&one) {
                 touched.push(one);
             }
@@ -168,24 +162,9 @@ impl Footprint {
     }
 }
 
-/// Whether the derivative of an update depends on what was there.
-fn is_folding(kind: &OpKind) -> bool {
-    let folds = |op| match op {
-        AtomicOp::Mul | AtomicOp::Min | AtomicOp::Max => true,
-        AtomicOp::Add | AtomicOp::Sub | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
-            false
-        }
-    };
-    match kind {
-        OpKind::Atomic(op) => folds(*op),
-        OpKind::ParallelFor(attributes) => attributes.reductions.iter().any(|reduction| folds(reduction.op)),
-        _ => false,
-    }
-}
-
 /// The ops that add to memory, or do the like, and of which nobody asks what was there: updates whose result is not used, and the load and the store of
 /// `a[i] = a[i] + b`, if what is loaded goes nowhere else.
-fn accumulating(kernel: &Kernel) -> SideTable<Op, bool> {
+pub(super) fn accumulating(kernel: &Kernel) -> SideTable<Op, bool> {
     let uses = uses(kernel);
     let mut ops = SideTable::new(false);
     walk(kernel, kernel.body, &mut |op| match kernel.ops[op].kind {
@@ -230,13 +209,13 @@ fn is_running_sum(
     }) && !stores.is_empty()
 }
 
-struct Search<'k> {
-    kernel: &'k Kernel,
-    parents: Parents,
+pub(super) struct Search<'k> {
+    pub kernel: &'k Kernel,
+    pub parents: Parents,
 }
 
 impl Search<'_> {
-    fn index(&self, value: Value, depth: usize) -> Index {
+    pub fn index(&self, value: Value, depth: usize) -> Index {
         let Some(ty) = self.kernel.ty(value).scalar().filter(|ty| ty.is_integral()) else {
             return Index::Any;
         };
@@ -299,7 +278,7 @@ impl Search<'_> {
 }
 
 /// All indices of one axis.
-fn along(layout: &Layout, axis: usize) -> Index {
+pub(super) fn along(layout: &Layout, axis: usize) -> Index {
     let first = i64::from(layout.origin[axis]);
     let end = first + i64::from(layout.shape[axis]);
     Index::Between(Box::new([Index::Const(first), Index::Const(end)]))

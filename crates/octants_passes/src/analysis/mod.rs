@@ -3,6 +3,7 @@
 
 mod access;
 mod cost;
+mod course;
 mod footprint;
 mod index;
 mod linear_system;
@@ -15,6 +16,7 @@ pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
 };
 pub use cost::{cost, own_cost};
+pub use course::{Course, Part, Read};
 pub use footprint::{Footprint, Index, Interval, Touched};
 pub use index::Affine;
 pub use linear_system::{Linear, System};

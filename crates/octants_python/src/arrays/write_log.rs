@@ -27,6 +27,8 @@ pub struct WriteLog {
     is_recording: AtomicBool,
     /// Whether launches are no part of it.
     is_of_host: bool,
+    /// What is surely written, of one that launches are no part of.
+    sure: Mutex<Vec<Region>>,
 }
 
 impl WriteLog {
@@ -39,9 +41,23 @@ impl WriteLog {
         self.log().writer_since(number, region).map(str::to_owned)
     }
 
-    /// A kernel of this name writes these.
-    pub fn note_regions(&self, name: &str, regions: impl Iterator<Item = Region>) {
-        self.log().add(format!("the kernel `{name}`"), true, regions);
+    fn sure(&self) -> MutexGuard<'_, Vec<Region>> {
+        self.sure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These are surely written.
+    pub fn note_sure(&self, regions: impl IntoIterator<Item = Region>) {
+        let mut sure = self.sure();
+        for region in regions {
+            if !sure.contains(&region) {
+                sure.push(region);
+            }
+        }
+    }
+
+    /// What of a region is not surely written.
+    pub fn not_sure_of(&self, region: Region) -> Vec<Region> {
+        region.without(&*self.sure())
     }
 }
 
@@ -51,12 +67,18 @@ impl WriteLog {
     #[new]
     #[pyo3(signature = (of_host=false))]
     fn new(of_host: bool) -> Self {
-        Self { log: Mutex::default(), is_recording: AtomicBool::new(false), is_of_host: of_host }
+        Self {
+            log: Mutex::default(),
+            is_recording: AtomicBool::new(false),
+            is_of_host: of_host,
+            sure: Mutex::default(),
+        }
     }
 
     /// All of an array or field is written.
     fn note(&self, object: &Bound<'_, PyAny>, writer: &str) -> PyResult<()> {
         let regions = regions_of(object)?;
+        self.note_sure(regions.iter().cloned());
         self.log().add(writer.to_owned(), true, regions);
         Ok(())
     }
@@ -114,8 +136,19 @@ pub fn is_open() -> bool {
 }
 
 #[cold]
-fn tell(py: Python<'_>, what: &str, regions: &[Region]) -> PyResult<()> {
-    tell_of(py, what, "at", regions, false)
+fn tell(py: Python<'_>, what: &str, region: Region, is_sure: bool) -> PyResult<()> {
+    let regions = [region];
+    if is_sure {
+        for log in open_logs(py).iter().map(Py::get).filter(|log| log.is_of_host) {
+            log.note_sure(regions.iter().cloned());
+        }
+    }
+    tell_of(py, what, "at", &regions, false)
+}
+
+fn open_logs(py: Python<'_>) -> Vec<Py<WriteLog>> {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.iter().map(|log| log.clone_ref(py)).collect()
 }
 
 /// `where_to` says where it was written, as seen from the line of the program that runs now.
@@ -131,11 +164,7 @@ pub fn tell_of(
     }
     let line = user_line(py)?;
     let writer = if line.is_empty() { what.to_owned() } else { format!("{what} {where_to} {line}") };
-    let open: Vec<_> = {
-        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.iter().map(|log| log.clone_ref(py)).collect()
-    };
-    for log in open {
+    for log in open_logs(py) {
         let log = log.get();
         if by_launch && log.is_of_host {
             continue;
@@ -157,7 +186,9 @@ pub fn host_writes(py: Python<'_>, array: &NdArray, method: &str, index: &[i64])
         return Ok(());
     }
     let Some(region) = array_region(array, index) else { return Ok(()) };
-    tell(py, &format!("`{method}`"), &[region])
+    // One entry of an element may be meant.
+    let is_sure = array.entries() == 1 || method != "__setitem__";
+    tell(py, &format!("`{method}`"), region, is_sure)
 }
 
 /// All of an array or field, or of a tensor of torch's.
@@ -203,7 +234,8 @@ pub fn host_writes_leaf(py: Python<'_>, leaf: &FieldLeaf, method: &str, index: &
         return Ok(());
     }
     let Some(region) = leaf_region(leaf, index) else { return Ok(()) };
-    tell(py, &format!("`{method}`"), &[region])
+    let is_sure = !leaf.is_sparse() && (leaf.entries() == 1 || method != "__setitem__");
+    tell(py, &format!("`{method}`"), region, is_sure)
 }
 
 /// What the host does with an array or field by a method.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use octants::Touched;
+use octants::ReadBefore;
 use octants::diag::{Code, Diagnostic, SourceMap};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -80,46 +80,44 @@ impl StepCheck {
         launch: &LaunchArguments<'py>,
     ) -> PyResult<()> {
         let compiled = &code.compiled;
-        let touched = |param: usize, how: fn(&Touched) -> bool| {
-            code.footprint().touched.iter().any(|touched| touched.param == param && how(touched))
-        };
-        let is_read = |param| touched(param, |touched| touched.read || touched.folded);
+        let (reads, written) = compiled.read_and_written(code.course(), launch.bytes());
+        let is_read = |param| reads.iter().any(|read| read.param == param);
         let taken = code.taken(py, arguments, is_read)?;
         self.taken.bind(py).append((name, taken))?;
-        for array in code.arrays_of(py, arguments, |param| touched(param, |touched| touched.written)) {
+        let touched = &code.footprint().touched;
+        let is_written = |param| touched.iter().any(|one| one.param == param && one.written);
+        for array in code.arrays_of(py, arguments, is_written) {
             self.written.bind(py).append(array)?;
         }
         if code.uses_session(py, arguments) {
             self.uses_session.store(true, Ordering::Relaxed);
         }
         let Some(Reads { log, since, own }) = &self.reads else { return Ok(()) };
-        let block = launch.bytes();
         let derivative = code.backward.as_ref().and_then(|backward| backward.derivative.as_ref());
-        let derived: Vec<usize> =
-            derivative.iter().flat_map(|gradient| gradient.companions()).map(|&(param, _)| param).collect();
-        for (touched, region) in compiled.touched_in_order(code.footprint(), block) {
-            let read = touched.read || (touched.folded && derived.contains(&touched.param));
-            if touched.assigned && !read {
-                own.get().note_regions(name, std::iter::once(region));
+        let is_derived = |param| {
+            derivative.is_some_and(|gradient| gradient.companions().iter().any(|&(of, _)| of == param))
+        };
+        let compared = code.foreign_params(py, arguments);
+        for ReadBefore { param, folded, parts } in reads {
+            if (folded && !is_derived(param)) || compared.contains(&param) {
                 continue;
             }
-            if !read || own.get().writer_in(0, &region).is_some() {
-                continue;
-            }
-            let Some(writer) = log.get().writer_in(*since, &region) else { continue };
+            let mut left = parts.into_iter().flat_map(|part| own.get().not_sure_of(part));
+            let Some(writer) = left.find_map(|part| log.get().writer_in(*since, &part)) else { continue };
             if derivative.is_none() {
                 // What it writes is not of the step, either: whoever reads that is refused.
                 return Ok(());
             }
-            let array = compiled.param_name(touched.param);
+            let array = compiled.param_name(param);
             let text = format!(
                 "`{name}` reads `{array}` in a step of a checkpoint, which another step or the host has written, {writer}, and which is not in `state`: \
                  the step comes to another state when it runs again"
             );
-            let help = "list the array in `state`, or write it in each step before it is read";
+            let help = "list the array in `state`, or write all that is read of it in each step before, whatever conditions hold";
             let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);
             return Err(errors::from_diagnostic(py, diagnostic, &SourceMap::new()));
         }
+        own.get().note_sure(written);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
-use octants::{CompiledKernel, FieldLeaf, Footprint, Gradient, LaunchOrder, Recorder, Refusal, ir};
+use octants::{CompiledKernel, Course, FieldLeaf, Footprint, Gradient, LaunchOrder, Recorder, Refusal, ir};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
@@ -58,6 +58,7 @@ pub struct Specialisation {
     /// Likewise: what it does, for people.
     pub plan: Option<DerivativePlan>,
     footprint: OnceLock<Footprint>,
+    course: OnceLock<Course>,
     /// What names outside of the kernel stood for when it was made.
     pub globals: Option<Arc<Globals>>,
     /// What Python evaluated for the code, and evaluates again at each launch.
@@ -153,6 +154,7 @@ impl Specialisation {
             derivative: None,
             plan: None,
             footprint: OnceLock::new(),
+            course: OnceLock::new(),
             globals: None,
             evaluations: evaluations.clone(),
             runs_code,
@@ -220,6 +222,11 @@ impl Specialisation {
     /// What the code touches of its arrays. Found when it is first asked for.
     pub fn footprint(&self) -> &Footprint {
         self.footprint.get_or_init(|| self.compiled.footprint())
+    }
+
+    /// In which order the code reads and surely writes its arrays. Found when it is first asked for.
+    pub fn course(&self) -> &Course {
+        self.course.get_or_init(|| self.compiled.course())
     }
 
     /// Whether it can ever fit again.
@@ -325,6 +332,18 @@ impl Specialisation {
             });
         }
         found
+    }
+
+    /// The parameters that arrays of other libraries are given for.
+    #[cold]
+    pub fn foreign_params<'py>(&self, py: Python<'py>, arguments: &[Borrowed<'_, 'py, PyAny>]) -> Vec<usize> {
+        let inputs = self.inputs.iter().enumerate().filter(|(_, input)| !input.is_companion());
+        let foreign = inputs.filter_map(|(index, input)| {
+            let Check::Array(array) = &input.check else { return None };
+            let object = self.input(py, arguments, &Members::new(), index)?;
+            (!tensor::unwrapped(&object).is_instance_of::<Ndarray>()).then(|| array.param())
+        });
+        foreign.collect()
     }
 
     /// Whether a launch uses fields or arrays of the session.
