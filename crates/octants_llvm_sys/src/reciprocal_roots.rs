@@ -91,7 +91,9 @@ struct Estimates {
 impl Estimates {
     fn of(target: &Target) -> Self {
         let has = |feature: &str| target.features.split(',').any(|one| one == feature);
-        Self { newer: has("+avx512vl") && has("+avx512dq"), lanes: target.vector_bits() / 32 }
+        let newer = has("+avx512vl") && has("+avx512dq");
+        // Wider vectors than code prefers are in whole registers all the same: cutting them takes longer than the instructions.
+        Self { newer, lanes: if newer { 16 } else { target.vector_bits() / 32 } }
     }
 }
 
