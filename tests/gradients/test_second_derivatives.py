@@ -210,6 +210,29 @@ def test_what_cannot_be_kept_is_refused():
     np.testing.assert_array_equal(x.to_numpy(), [0.3, 0.5, 0.7])
 
 
+def test_functions_that_no_grad_decorates_are_refused():
+    x, s, loss = array([3.0]), array([0.0]), array([0.0])
+
+    @oc.kernel
+    def square(x: VEC, s: VEC):
+        s[0] = x[0] ** 2
+
+    @oc.kernel
+    def product(x: VEC, s: VEC, loss: VEC):
+        loss[0] += x[0] ** 2 * s[0]
+
+    @oc.ad.no_grad
+    def scale():
+        square(x, s)
+
+    def function():
+        scale()
+        product(x, s, loss)
+
+    with pytest.raises(RuntimeError, match="`scale` has no second derivatives, since no_grad decorates it"):
+        oc.ad.hessian_vector_product(function, loss, x, np.array([1.0]))
+
+
 def test_wrong_arguments():
     x, loss = array([0.3, 0.5]), array(0.0)
     plain = array([1.0], needs_dual=False)

@@ -53,6 +53,73 @@ def test_a_child_of_a_process_at_work_is_told_and_hangs_nowhere(name):
     assert outcomes(name, 3) == {3: 3}
 
 
+DESTROYING = """
+import os, sys, threading, warnings
+import octants as oc
+
+warnings.simplefilter("ignore")
+oc.init(arch=oc.cpu, log_level="error")
+
+
+@oc.kernel
+def work(n: oc.i32) -> oc.i32:
+    total = 0
+    for k in range(n):
+        total += k & 3
+    return total
+
+
+def kept():
+    # Bytes that stay, of four trees of 64 MiB that are destroyed.
+    def resident():
+        with open("/proc/self/statm") as numbers:
+            return int(numbers.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    for _ in range(4):
+        builder, field = oc.FieldsBuilder(), oc.field(oc.i32)
+        builder.dense(oc.i, 16 << 20).place(field)
+        tree = builder.finalize()
+        field.fill(1)
+        tree.destroy()
+    return resident() - before
+
+
+done = False
+
+
+def launch():
+    while not done:
+        work(200_000)
+
+
+kept()
+thread = threading.Thread(target=launch)
+thread.start()
+codes = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(1 if kept() > 128 << 20 else 0)
+        except BaseException:
+            os._exit(3)  # It was told that it cannot use what its parent has opened.
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+done = True
+thread.join()
+print(codes)
+sys.exit(1 in codes or any(code < 0 for code in codes))
+"""
+
+
+@pytest.mark.no_device
+def test_launches_of_a_parent_keep_no_memory_of_a_child(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(DESTROYING)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.device_memory
 def test_a_device_process_is_its_parents_own(fresh_session):
     assert outcomes("quiet", 4, "process") == {3: 4}

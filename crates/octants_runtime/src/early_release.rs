@@ -3,16 +3,22 @@
 //! A launch takes a [`KeptMemory`] and then sees that what it uses was not released. Either it finds that it was, or the release comes later and waits
 //! for the launch: no launch has to hold each memory that it uses.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use octants_hal::forked;
+
 use crate::memory::Memory;
+
+/// The half of a word that counts launches.
+const COUNT: u64 = u32::MAX as u64;
 
 /// What was released early on one device.
 #[derive(Default)]
 pub struct EarlyReleases {
     count: AtomicU64,
-    launches: AtomicUsize,
+    /// How many launches are under way, in the lower half; in the upper one the process that they are of, as [`forked::generation`] counts.
+    launches: AtomicU64,
     /// Released, but not given back yet.
     waiting: Mutex<Vec<Arc<Memory>>>,
     /// Whether there may be any: a launch that is over takes the lock then alone.
@@ -42,14 +48,35 @@ impl EarlyReleases {
 
     /// Whether a launch is under way that has said so.
     pub fn any_launch(&self) -> bool {
-        self.launches.load(Ordering::SeqCst) > 0
+        self.under_way() > 0
     }
 
     /// A launch begins.
     #[inline]
     pub fn keep_memory(&self) -> KeptMemory<'_> {
+        let generation = self.settle();
         self.launches.fetch_add(1, Ordering::SeqCst);
-        KeptMemory(self)
+        KeptMemory { releases: self, generation }
+    }
+
+    /// Launches of this process: those of a parent's other threads do not go on here.
+    fn under_way(&self) -> u64 {
+        self.settle();
+        self.launches.load(Ordering::SeqCst) & COUNT
+    }
+
+    /// Forgets launches of the process that this one was forked from; gives the process' own number.
+    #[inline]
+    fn settle(&self) -> u64 {
+        let generation = u64::from(forked::generation()) << COUNT.count_ones();
+        let mut known = self.launches.load(Ordering::SeqCst);
+        while known & !COUNT != generation {
+            match self.launches.compare_exchange(known, generation, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => break,
+                Err(changed) => known = changed,
+            }
+        }
+        generation
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<Arc<Memory>>> {
@@ -58,7 +85,7 @@ impl EarlyReleases {
 
     /// Gives back what waits, unless a launch is under way. One that begins now finds all of it released: it was announced before it came here.
     fn clear(&self, mut waiting: MutexGuard<'_, Vec<Arc<Memory>>>) {
-        let idle = self.launches.load(Ordering::SeqCst) == 0;
+        let idle = self.under_way() == 0;
         let released = if idle { std::mem::take(&mut *waiting) } else { Vec::new() };
         if idle {
             self.any_waits.store(false, Ordering::SeqCst);
@@ -69,14 +96,21 @@ impl EarlyReleases {
 }
 
 /// While this lives, memory that was not released before is there.
-pub struct KeptMemory<'a>(&'a EarlyReleases);
+pub struct KeptMemory<'a> {
+    releases: &'a EarlyReleases,
+    generation: u64,
+}
 
 impl Drop for KeptMemory<'_> {
     #[inline]
     fn drop(&mut self) {
-        let was_last = self.0.launches.fetch_sub(1, Ordering::SeqCst) == 1;
-        if was_last && self.0.any_waits.load(Ordering::SeqCst) {
-            self.0.clear(self.0.waiting());
+        // One that a fork happened in is not counted any more.
+        if self.generation != self.releases.settle() {
+            return;
+        }
+        let was_last = self.releases.launches.fetch_sub(1, Ordering::SeqCst) & COUNT == 1;
+        if was_last && self.releases.any_waits.load(Ordering::SeqCst) {
+            self.releases.clear(self.releases.waiting());
         }
     }
 }

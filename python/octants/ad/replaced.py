@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..exceptions import OctantsRuntimeError
-from .tape import current_recorder, unrecorded
+from .tape import current_recorder, unrecorded, watchers
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ def no_grad(func):
 
     @functools.wraps(func)
     def decorated(*args, **kwargs):
+        if any(one._computes_duals for one in watchers()) and current_recorder() is not None:
+            raise OctantsRuntimeError(
+                f"`{func.__name__}` has no second derivatives, since no_grad decorates it: the tape takes what it writes for constants, and it would have tangents"
+            )
         return unrecorded(func, args, kwargs)
 
     return decorated

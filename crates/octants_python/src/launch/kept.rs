@@ -9,7 +9,7 @@
 //! follows from members alone those are compared, and its code is not run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use octants::front::{Dependency, Origin, Role, Step};
 use octants::{CompiledKernel, Tree};
@@ -242,7 +242,7 @@ impl KeptMembers {
             self.shared.forget();
         }
         // Whoever holds it is about to be done; reading anew is right, too.
-        let Ok(mut state) = self.shared.state.try_lock() else { return Ok(None) };
+        let Some(mut state) = self.shared.try_state() else { return Ok(None) };
         let State { known: Some(known), was_recalled, .. } = &mut *state else { return Ok(None) };
         let same = self.roots.iter().zip(&known.roots).all(|(&at, &root)| address(&arguments[at]) == root);
         if !same {
@@ -372,7 +372,7 @@ impl KeptMembers {
     ) {
         let roots = self.roots.iter().map(|&at| address(&arguments[at]));
         {
-            let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(mut state) = self.shared.try_state() else { return };
             let State { last, pause: (left, length), was_recalled, .. } = &mut *state;
             if *left > 0 {
                 *left -= 1;
@@ -391,7 +391,7 @@ impl KeptMembers {
             writer.note_default_uses();
         }
         let known = self.known(py, arguments, (members, read), has_block.then_some(writer));
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut state) = self.shared.try_state() else { return };
         let old = std::mem::replace(&mut state.known, known);
         // What is let go of may run code.
         drop(state);
@@ -545,14 +545,19 @@ impl ComputedMember {
 }
 
 impl Shared {
+    /// What is known, unless another thread has it. Nobody waits for it: who has it may run code of Python, and so let go of the interpreter, which who waits may have.
+    fn try_state(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Lets go of what is known, unless a launch is looking at it: the next one does then.
     #[cold]
     fn forget(&self) {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut state) = self.try_state() else { return };
         self.is_stale.store(false, Ordering::Relaxed);
         let known = state.known.take();
         drop(state);
