@@ -162,6 +162,15 @@ class Kernel:
         validate: bool,
         step: StepCheck | None = None,
     ) -> tuple[Any, Record | None]: ...
+    def _run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        sinks: Sinks | None,
+        overwrites: Overwrites,
+        step: StepCheck | None = None,
+    ) -> tuple[Any, Record | None, Run | None]: ...
+    def _run_again(self, run: Run, kwargs: dict[str, Any] | None) -> Record | None: ...
     def _record_duals(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, Record | None]: ...
     def _replay_grad(
         self, record: Record, kwargs: dict[str, Any] | None, *, log: WriteLog, values: int, derivatives: int
@@ -203,6 +212,34 @@ class Record:
     @property
     def arrays(self) -> list[Any]:
         """The ndarrays and torch's tensors that the call took."""
+
+class Run:
+    """What it takes to launch a call again."""
+
+    @property
+    def line(self) -> str:
+        """Where the call is, as the user's file and line."""
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The ndarrays and torch's tensors that the call took."""
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it has a derivative."""
+
+class Overwrites:
+    """Sees the launches of a tape in bounded memory before they run."""
+
+    def __init__(self, begin: Any, write: Any) -> None: ...
+    def run(self) -> None:
+        """From now on launches are kept to run again."""
+
+    def is_used(self, object: Any) -> bool:
+        """Whether somebody has used an array or field."""
+
+    def note(self, object: Any) -> None:
+        """Somebody uses all of an array or field."""
 
 class Sinks:
     """Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them."""

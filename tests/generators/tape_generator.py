@@ -6,7 +6,7 @@
 
 The text of a program (`tape_programs`) runs twice: compiled, in a tape, and as plain Python (`tape_model`), which knows nothing of derivatives. The loss and all arrays must be the same, to
 1e-9; along random directions of all first values, the gradient of the tape must be the quotient of differences of the Python program, to 1e-5. The tape runs a second time, and gives the
-same. Some programs run in forward mode as well, some for products of second derivatives, some in debug mode with `validation=True`. Where quotients of several steps differ from each other,
+same. Some programs run in forward mode as well, some for products of second derivatives, some in debug mode with `validation=True`, some in bounded memory. Where quotients of several steps differ from each other,
 a branch or a loop's end changes in between: such a point is a kink, and nothing is compared but values. What a tape cannot follow it refuses, with a code. All else is a disagreement.
 """
 
@@ -46,7 +46,11 @@ STEPS, SECOND_STEPS = (1e-6, 2e-7, 5e-6), (1e-3, 2e-3)
 REFUSALS = ("OC1101", "OC1102", "OC1103", "OC1104", "OC1105", "OC1106")
 
 #: Refusals without a code.
-SENTENCES = ("checkpoint has no second derivatives", "the steps of a checkpoint have come to another state")
+SENTENCES = (
+    "checkpoint has no second derivatives",
+    "the steps of a checkpoint have come to another state",
+    "is too small for this Tape",
+)
 
 
 class Model:
@@ -202,24 +206,27 @@ def examine(seed: int, folder: Path) -> tuple[str, str]:
 def compare(program: TapeProgram, model: Model, compiled: Compiled) -> tuple[str, str]:
     seed = program.seed
     validation = {"validation": True} if is_debugged(seed) else {}
+    bounded = {"memory": (3000, "10MB")[seed % 2]} if seed % 5 in (2, 3) and not is_debugged(seed) else {}
     names = [name for name, one in program.arrays.items() if name not in program.constants and one.has_gradient]
-    smooth = compare_here(program, names, model, compiled, validation)
+    smooth = compare_here(program, names, model, compiled, validation | bounded, bounded)
     # The same code from other values, which bounds and branches follow.
     model.move()
     if math.isfinite(model.value) and abs(model.value) < 1e6:
-        smooth &= compare_here(program, names, model, compiled, {})
+        smooth &= compare_here(program, names, model, compiled, bounded, bounded)
     return ("agrees" if smooth else "kink"), ""
 
 
-def compare_here(program: TapeProgram, names: list[str], model: Model, compiled: Compiled, options: dict) -> bool:
-    """Whether differences say something. Raises if something does not agree."""
+def compare_here(
+    program: TapeProgram, names: list[str], model: Model, compiled: Compiled, options: dict, again_with: dict
+) -> bool:
+    """Whether differences say something. Raises if something does not agree. The second tape has options of its own."""
     seed, compiled.start = program.seed, model.start
     gradient = refusing(compiled.gradient, **options)
     require_same("the loss", float(compiled.loss[0]), model.value)
     for name, array, expected in zip(names, compiled.arrays, model.end, strict=True):
         require_same(f"{name} in the end", array.to_numpy(), expected)
     if seed % 2:
-        for name, first, again in zip(names, gradient, refusing(compiled.gradient), strict=True):
+        for name, first, again in zip(names, gradient, refusing(compiled.gradient, **again_with), strict=True):
             require_same(f"the gradient of {name} by a second tape", again, first)
     # Along a direction of all first values, and one of a single array.
     is_input = [name not in program.set_by_host for name in names]

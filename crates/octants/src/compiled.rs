@@ -5,7 +5,7 @@ use std::sync::Arc;
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::{Kernel, LocData};
-use octants_passes::analysis::{Course, Footprint};
+use octants_passes::analysis::{Course, Footprint, Touched};
 use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
     Arguments, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
@@ -68,6 +68,18 @@ impl CompiledKernel {
     /// Likewise those that it reads.
     pub fn reads(&self, footprint: &Footprint, block: &[u8]) -> Vec<(usize, Region)> {
         regions(self.ir(), footprint, self.args(), block, |touched| touched.read)
+    }
+
+    /// What it touches, each with the parts that a launch with this block of arguments touches.
+    pub fn touched_parts<'f>(
+        &self,
+        footprint: &'f Footprint,
+        block: &[u8],
+    ) -> impl Iterator<Item = (&'f Touched, Region)> {
+        footprint.touched.iter().flat_map(move |touched| {
+            let parts = regions(self.ir(), footprint, self.args(), block, |one| std::ptr::eq(one, touched));
+            parts.into_iter().map(move |(_, region)| (touched, region))
+        })
     }
 
     /// In which order it reads and surely writes.

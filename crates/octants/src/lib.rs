@@ -90,7 +90,7 @@ pub use octants_front::FieldKind;
 pub use octants_hal::process::{Opened, serve as serve_device};
 pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
-pub use octants_passes::analysis::{Course, Footprint, Interval};
+pub use octants_passes::analysis::{Course, Footprint, Interval, Touched};
 pub use octants_passes::{LaunchOrder, Left, Mode, Refusal, RefusalKind, Storage};
 pub use octants_runtime::{
     Arguments, ExternalStream, HostQueue, HostRange, HostSide, KeptMemory, KernelOrigin, LiveStream, Memory,

@@ -49,7 +49,7 @@ impl Region {
     }
 
     /// Whether the two may share a byte.
-    fn overlaps(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         let (a, b) = (&self.array, &other.array);
         match (&a.kind, &b.kind) {
             (MemoryKind::Field { .. }, MemoryKind::Field { .. }) => {

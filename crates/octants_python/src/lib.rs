@@ -62,6 +62,8 @@ fn _octants(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrays::buffer_view::BufferView>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<kernel::Record>()?;
+    module.add_class::<kernel::Run>()?;
+    module.add_class::<kernel::overwrites::Overwrites>()?;
     module.add_class::<kernel::Sinks>()?;
     module.add_class::<kernel::bound_kernel::BoundKernel>()?;
     module.add_class::<arrays::ndarray::Ndarray>()?;

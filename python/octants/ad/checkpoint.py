@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from hashlib import blake2b
 from weakref import ref
 
-from .._fields.field import Field
-from .._fields.making import allocate_like
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
-from .._fields.sparse_access import copy_active
-from .._ndarrays import _made
 from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
 from .._struct import Struct
 from ..exceptions import OctantsRuntimeError
 from .arrays import is_torch, numbers_of, own_fields, unwrapped
+from .copies import are_alike, checksum, copied, like, next_copy, put
 from .tape import Bystander, Tape, Whole, add_in_any_order, current_recorder, unrecorded, unwatch, watch, watchers
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
@@ -23,11 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-#: How far a state that is computed again may be from the first one, in parts of its size, where the same steps from the same arrays come to another state each time.
-#: Sums in another order differ by 1e-7 at first, and a hundred steps that do not forget it may make 1e-3 of it. Chosen, not measured.
-_SAME_STATE = 1e-3
-
-#: Likewise of one number of the host that sums have led to.
+#: How far a number of the host that sums have led to may be from the first one, in parts of it, where these are in another order. Chosen, not measured.
 _SAME_NUMBER = 1e-4
 
 
@@ -253,7 +245,7 @@ class _Rollout:
 
     def keep(self, number: int) -> None:
         """Keeps the state, which is that before a step."""
-        copies = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
+        copies = self.free.pop() if self.free else [like(now) for now, _ in self.state]
         for copy, (now, _) in zip(copies, self.state, strict=True):
             copy.copy_from(now)
         self.kept.append((number, copies))
@@ -264,7 +256,7 @@ class _Rollout:
         for number in range(self.run_to(0, self.n), self.n):
             self.advance(number)
         self.end = [numbers_of(now) for now, _ in self.state]
-        self.sums[self.n] = [_sum(numbers) for numbers in self.end]
+        self.sums[self.n] = [checksum(numbers) for numbers in self.end]
 
     def remember(self, tape: Tape) -> None:
         """Finds out what steps write beside the state."""
@@ -287,20 +279,20 @@ class _Rollout:
         """Goes on from the state before step ``here`` to that before the last step, keeping states on the way; gives where it is."""
         while end - here > 1:
             left = self.snapshots - len(self.kept)
-            ahead = _next_snapshot(end - here, left)
+            ahead = next_copy(end - here, left)
             for number in range(here, here + ahead):
                 self.advance(number)
             here += ahead
             if left > 0 and end - here > 1:
                 self.keep(here)
                 if not self.end:
-                    self.sums[here] = [_sum(numbers_of(now)) for now, _ in self.state]
+                    self.sums[here] = [checksum(numbers_of(now)) for now, _ in self.state]
         return here
 
     def grad(self) -> None:
         """All steps back. All arrays that steps write hold what they held before when it is over."""
         own = (one for pair in self.state for one in pair if one is not None)
-        before = [(one, _copy(one)) for one in (*own, *self.others)]
+        before = [(one, copied(one)) for one in (*own, *self.others)]
         watch(self.steps)
         try:
             end = self.n
@@ -315,16 +307,16 @@ class _Rollout:
         finally:
             unwatch(self.steps)
             for one, copy in before:
-                _set(one, copy)
+                put(one, copy)
 
     def restore(self, copies: list) -> None:
         """Sets the state."""
         for copy, (now, _) in zip(copies, self.state, strict=True):
-            _set(now, copy)
+            put(now, copy)
 
     def go_back(self, number: int, before: list[tuple]) -> None:
         """One step back, from the state before it."""
-        here = self.free.pop() if self.free else [_like(now) for now, _ in self.state]
+        here = self.free.pop() if self.free else [like(now) for now, _ in self.state]
         for copy, (now, _) in zip(here, self.state, strict=True):
             copy.copy_from(now)
         own = WriteLog(of_host=True)
@@ -358,15 +350,15 @@ class _Rollout:
         if number not in self.sums:
             return
         found = self.reached()
-        wrong = [one for one, numbers in enumerate(found) if _sum(numbers) != self.sums[number][one]]
+        wrong = [one for one, numbers in enumerate(found) if checksum(numbers) != self.sums[number][one]]
         if wrong and self.is_exact:
             again = self.run_again(number, here, before)
             if _are_same(again, self.sums[number]):
                 # A kernel that keeps what it overwrites is other code, which may round in another way.
-                wrong = [one for one in wrong if not _is_close(found[one], again[one])]
+                wrong = [one for one in wrong if not are_alike(found[one], again[one])]
             else:
                 # Sums in another order are alike by chance, too.
-                sums = [_sum(numbers) for numbers in found]
+                sums = [checksum(numbers) for numbers in found]
                 self.is_exact = (
                     not self.has_sums()
                     and _are_same(again, sums)
@@ -374,7 +366,7 @@ class _Rollout:
                 )
         if not self.is_exact:
             # Only the last state is there to look at.
-            wrong = [one for one in wrong if number == self.n and not _is_close(found[one], self.end[one])]
+            wrong = [one for one in wrong if number == self.n and not are_alike(found[one], self.end[one])]
         if wrong:
             now = self.state[wrong[0]][0]
             name = getattr(now, "name", "") or f"number {wrong[0]} of the state"
@@ -390,7 +382,7 @@ class _Rollout:
     def run_again(self, end: int, here: list, before: list[tuple]) -> list:
         """The state before step ``end`` by steps that run once more from the state that was kept first, as numpy arrays. Leaves the state as it is behind them."""
         for one, copy in before:
-            _set(one, copy)
+            put(one, copy)
         begin, copies = next(
             kept for kept in reversed(self.kept) if kept[0] < end and (not kept[0] or kept[0] in self.sums)
         )
@@ -417,7 +409,7 @@ class _Tensors:
 
         of, version, found = self._known.get(id(tensor), (None, 0, b""))
         if of is None or of() is not tensor or version != tensor._version:
-            found = _sum(numbers_of(tensor))
+            found = checksum(numbers_of(tensor))
             self._known[id(tensor)] = weakref.ref(tensor), tensor._version, found
         return found
 
@@ -474,7 +466,7 @@ def _text_of(value, tensors: _Tensors) -> str:
     if is_torch(value):
         return f"{tuple(value.shape)} {tensors.checksum(value).hex()}"
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
-        return f"{value.dtype} {value.shape} {_sum(value).hex()}"
+        return f"{value.dtype} {value.shape} {checksum(value).hex()}"
     if hasattr(value, "to_numpy"):
         return _text_of(value.to_numpy(), tensors)
     if isinstance(value, (list, tuple)):
@@ -494,11 +486,6 @@ def _as_numpy(array):
     return numpy.asarray(array) if hasattr(array, "__array__") else numpy.from_dlpack(array)
 
 
-def _sum(numbers) -> bytes:
-    """A checksum of a numpy array, in which no number is as any other."""
-    return blake2b(numbers.tobytes(), digest_size=16).digest()
-
-
 def _is_real(array) -> bool:
     return array.dtype.name.startswith("f")
 
@@ -511,60 +498,9 @@ def _reference(array):
         return lambda: array
 
 
-def _set(array, copy) -> None:
-    if is_torch(array):
-        array.detach().copy_(copy)
-    elif isinstance(array, Field) and array._is_sparse:
-        copy_active(array, copy)
-    elif isinstance(array, (Field, Ndarray)):
-        array.copy_from(copy)
-    else:
-        array[...] = copy
-
-
-def _copy(array):
-    if is_torch(array):
-        return array.detach().clone()
-    if not isinstance(array, (Field, Ndarray)):
-        return array.copy()
-    made: Any = _like(array)
-    made.copy_from(array)
-    return made
-
-
 def _are_same(found: list, sums: list[bytes]) -> bool:
     """Whether arrays have these checksums."""
-    return all(_sum(numbers) == expected for numbers, expected in zip(found, sums, strict=True))
-
-
-def _is_close(found, expected) -> bool:
-    """Whether two arrays are alike, but for the order of sums."""
-    import numpy
-
-    found, expected = found.astype(numpy.float64), expected.astype(numpy.float64)
-    same = (found == expected) | (numpy.isnan(found) & numpy.isnan(expected))
-    apart = numpy.linalg.norm(found[~same] - expected[~same])
-    size = numpy.linalg.norm(expected[~numpy.isnan(expected)])
-    # What is zero but for rounding has no size.
-    return bool(same.all() or apart <= _SAME_STATE * size + 1e-6 * math.sqrt(expected.size))
-
-
-def _next_snapshot(steps: int, left: int) -> int:
-    """After how many of the steps the next state is kept, so that all are gone back through with as few steps forward as can be.
-
-    With ``s`` states kept, that before the first step among them, ``C(s + t, s)`` steps are gone back through with each run forward ``t`` times at most.
-    """
-    states, times = max(left, 0) + 1, 1
-    while math.comb(states + times, states) < steps:
-        times += 1
-    return min(max(1, steps - math.comb(states - 1 + times, states - 1)), steps - 1)
-
-
-def _like(array):
-    """An array of the same type and shape, without gradients."""
-    if isinstance(array, Ndarray):
-        return _made(array.element_type, array.shape, array.layout)
-    return allocate_like(array)
+    return all(checksum(numbers) == expected for numbers, expected in zip(found, sums, strict=True))
 
 
 def _add(to, what) -> None:

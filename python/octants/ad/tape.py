@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
-    from .._octants import Record
+    from .._octants import Record, Run
+    from .bounded import BoundedMemory
     from .forward import FwdMode
     from .looks import Passed
 
@@ -128,6 +129,9 @@ def unrecorded(func: Callable, args: tuple, kwargs: dict):
     recorder = current_recorder()
     if recorder is None:
         return func(*args, **kwargs)
+    bounded = getattr(recorder, "_bounded", None)
+    if bounded is not None:
+        return bounded.leave_out(func, args, kwargs)
     unwatch(recorder)
     try:
         return func(*args, **kwargs)
@@ -295,12 +299,17 @@ class _Recorded:
         "members",
         "random",
         "record",
+        "run",
         "snapshot",
+        "written",
     )
 
     def __init__(self, called, args: tuple, kwargs: dict | None, entries: int, record: Record | None = None):
         self.called, self.args, self.kwargs, self.entries = called, args, kwargs, entries
         self.record = record
+        #: In bounded memory: what it takes to run the call again, and the numbers of arrays that it writes.
+        self.run: Run | None = None
+        self.written: tuple[int, ...] = ()
         self.snapshot: list[tuple[str, int]] | None = None
         #: Of a function of the host: the arrays that its kernels were called with, and fields with gradients that they have written.
         self.arrays: list = []
@@ -323,6 +332,9 @@ class Tape:
     A kernel that overwrites what its own derivative needs keeps it. What a later launch or the host writes over values that the way back needs is an error
     that names both. ``validation=True``, in debug mode, also compares the values themselves, which finds writes through other libraries' views.
     ``grad_check=[x, y]`` compares with differences of the loss, which runs the calls again.
+
+    With ``memory="2GB"``, or a number of bytes, kernels may overwrite what the way back needs: the tape keeps copies of what is overwritten, as many as fit, and runs the calls
+    between them again.
     """
 
     #: Whether copies of arrays are calls of kernels.
@@ -335,7 +347,10 @@ class Tape:
     #: Whether what the host writes in the tape is no part of an earlier step, either: see ``checkpoint``.
     _is_step = False
 
-    def __init__(self, loss=None, clear_gradients=True, validation=False, grad_check=None):
+    #: The copies of a tape in bounded memory.
+    _bounded: BoundedMemory | None = None
+
+    def __init__(self, loss=None, clear_gradients=True, validation=False, grad_check=None, *, memory=None):
         self.loss = unwrapped(loss)
         self.clear_gradients = clear_gradients
         self.validation = validation
@@ -355,6 +370,14 @@ class Tape:
         self._passed: list[tuple[Passed, bool, Any]] = []
         #: Tensors of torch's that kernels took, with the number of in-place operations that torch has counted.
         self._tensors: dict[int, tuple] = {}
+        if memory is not None:
+            from .bounded import BoundedMemory, bytes_of
+
+            self._bounded = BoundedMemory(self, bytes_of(memory))
+            if validation:
+                raise OctantsRuntimeError(
+                    "a Tape takes memory= or validation=True, not both: calls that run again are compared anyway"
+                )
         if grad_check is not None and not isinstance(grad_check, (list, tuple)):
             raise OctantsAssertionError("grad_check is a list of the fields or ndarrays whose gradients are compared")
         self._compared = with_gradients(list(grad_check or ()), "the members of grad_check")
@@ -380,6 +403,8 @@ class Tape:
         if any(isinstance(one, Tape) for one in around):
             raise OctantsRuntimeError("Tapes cannot be nested: another one is active in this thread")
         self._forward = next((one for one in around if one._computes_duals), None)  # type: ignore[assignment]
+        if self._forward is not None and self._bounded is not None:
+            raise OctantsRuntimeError("a Tape with memory= has no second derivatives: leave memory= out in a FwdMode")
         self.entered = True
         if self.clear_gradients:
             clear_all_gradients()
@@ -390,11 +415,15 @@ class Tape:
         return self
 
     def __exit__(self, kind, value, traceback) -> None:
+        if self._bounded is not None and kind is None and self in watchers():
+            self._bounded.close()
         unwatch(self)
         if kind is not None:
             self._failed = True
             self._log.close()
             self.calls.clear()
+            if self._bounded is not None:
+                self._bounded.clear()
         elif self.loss is not None:
             self.grad()
 
@@ -408,6 +437,8 @@ class Tape:
     def _call(self, kernel: Kernel, args: tuple, kwargs: dict | None):
         self._note_tensors()
         self._save(arrays_in((*args, *(kwargs or {}).values())) if self._saving else ())
+        if self._bounded is not None:
+            return self._bounded.call(kernel, args, kwargs)
         before, record = self._log.record(True), None
         try:
             if self._forward is None:
@@ -446,6 +477,8 @@ class Tape:
 
     def _host_reads(self, array, method: str) -> None:
         """Notes that the host has seen what recorded calls wrote and has derivatives. A look at the loss is for the user's eyes."""
+        if self._bounded is not None and self._bounded.is_left_out:
+            return
         if (
             self._host_read is None
             and array is not self.loss
@@ -474,6 +507,10 @@ class Tape:
 
     def _host_writes(self, array, method: str, zeros: bool, index, entry: int | None) -> None:
         """Refuses values that the host may have computed of what it has read: their derivatives would be lost. Zeros are computed of nothing."""
+        if self._bounded is not None:
+            self._bounded.host_writes(array, method, index)
+            if self._bounded.is_left_out:
+                return
         if self._host_read is None or zeros or not has_gradients(array):
             return
         read, line = self._host_read
@@ -489,6 +526,8 @@ class Tape:
         for number, (tensor, version) in self._tensors.items():
             if tensor._version != version:
                 tell_of_torch(tensor)
+                if self._bounded is not None:
+                    self._bounded.torch_writes(tensor)
                 self._tensors[number] = tensor, tensor._version
 
     def _remember_tensors(self, arrays: Iterable) -> None:
@@ -501,10 +540,27 @@ class Tape:
     @property
     def kept_bytes(self) -> int:
         """How much memory the tape holds of what kernels overwrote."""
-        return sum(call.record.bytes for call in self.calls if call.record is not None)
+        held = 0 if self._bounded is None else self._bounded.live
+        return held + sum(call.record.bytes for call in self.calls if call.record is not None)
+
+    @property
+    def most_kept_bytes(self) -> int:
+        """In bounded memory: how much the tape has held at once of copies, and of what kernels overwrote."""
+        return self.kept_bytes if self._bounded is None else self._bounded.most
+
+    @property
+    def calls_again(self) -> int:
+        """In bounded memory: how many calls have run again, each time counted."""
+        return 0 if self._bounded is None else self._bounded.again
 
     def _record_whole(self, called, func: Callable, args: tuple, kwargs: dict, *, looks: bool = False):
         """Calls a function whose derivative is ``called.grad``, and none of the kernels that it calls. With ``looks`` the host's own looks at results count."""
+        if self._bounded is not None:
+            raise refusal(
+                "OC1105",
+                f"`{getattr(called, '__name__', 'oc.ad.checkpoint')}` is called in a Tape with memory=, which runs kernels again, one by one, and not functions with gradients of their own",
+                "call the kernels themselves, or leave memory= out",
+            )
         self._save(arrays_in((*args, *kwargs.values())) if self._saving else ())
         whole = Whole(self, looks)
         unwatch(self)
@@ -548,13 +604,21 @@ class Tape:
             self._clear_arrays()
         if self.loss is not None:
             _seed(self.loss)
-        for recorded in reversed(self.calls):
-            self._streams.enter((recorded.kwargs or {}).get("qd_stream") if recorded.record is not None else None)
-            self._go_back(recorded)
+        if self._bounded is not None:
+            self._bounded.go_back()
+        else:
+            for recorded in reversed(self.calls):
+                self._enter_stream(recorded)
+                self._go_back(recorded)
         self._streams.enter(None)
         self._require_none_passed()
         if self._compared:
             self._compare()
+
+    def _enter_stream(self, recorded: _Recorded) -> None:
+        """The next launch is that of a call, or its derivative."""
+        is_launched = recorded.record is not None or recorded.run is not None
+        self._streams.enter((recorded.kwargs or {}).get("qd_stream") if is_launched else None)
 
     def _go_back(self, recorded: _Recorded) -> None:
         called, args, kwargs = recorded.called, recorded.args, recorded.kwargs
@@ -570,7 +634,9 @@ class Tape:
             return
         wrong = None if recorded.snapshot is None else self._wrong_value(recorded)
         derivatives = 0 if self._is_step else recorded.entries
-        called._replay_grad(recorded.record, kwargs, log=self._log, values=recorded.entries, derivatives=derivatives)
+        # What overwrites something that is needed is undone by copies.
+        values = recorded.entries if self._bounded is None or self._bounded.first is None else self._log.entries
+        called._replay_grad(recorded.record, kwargs, log=self._log, values=values, derivatives=derivatives)
         if wrong is not None:
             # What the log knows of was refused before.
             raise OctantsAssertionError(
@@ -600,6 +666,7 @@ class Tape:
         """Sets the gradients of all ndarrays and tensors to zero that kernels were called with."""
         arrays = {id(one): one for call in self.calls for one in call.arrays}
         arrays |= {id(one): one for call in self.calls if call.record is not None for one in call.record.arrays}
+        arrays |= {id(one): one for call in self.calls if call.run is not None for one in call.run.arrays}
         for array in arrays.values():
             if array.grad is not None:
                 set_all(array.grad, 0)

@@ -25,6 +25,8 @@ pub struct Touched {
     pub written: bool,
     /// Whether what the kernel does depends on what is there: a sum that nobody asks for the old value does not.
     pub read: bool,
+    /// Whether what it leaves there follows from what was there, as with such a sum.
+    pub updated: bool,
     /// One for each axis; none if it may be all of the array.
     pub indices: Vec<Index>,
 }
@@ -153,7 +155,8 @@ impl Footprint {
             let rank = kernel.ty(used.base).place().map_or(0, |(_, rank)| rank);
             let indices = used.path.iter().take(rank).map(|&index| search.index(index, MAX_DEPTH)).collect();
             let accumulates = accumulating[used.op];
-            let one = Touched { param, written: used.writes, read: used.reads && !accumulates, indices };
+            let (read, updated) = (used.reads && !accumulates, used.writes && accumulates);
+            let one = Touched { param, written: used.writes, read, updated, indices };
             if !touched.contains(&one) {
                 touched.push(one);
             }

@@ -324,6 +324,7 @@ impl Ndarray {
             let elements = Self::to_numpy(source, None, Some(true), qd_stream)?;
             return Self::from_numpy(slf, &elements, qd_stream);
         }
+        write_log::tell_watchers(slf, "copy_from", HostAccess::Writes)?;
         write_log::host_writes(py, &this.array, "copy_from", &[])?;
         let is_at_rest = this.array.is_at_rest() && other.is_at_rest();
         stream::access(py, is_at_rest, on.as_ref(), |queue| this.array.copy_from(other, queue))

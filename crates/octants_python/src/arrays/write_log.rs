@@ -192,7 +192,7 @@ pub fn host_writes(py: Python<'_>, array: &NdArray, method: &str, index: &[i64])
 }
 
 /// All of an array or field, or of a tensor of torch's.
-fn regions_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
+pub fn regions_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<Region>> {
     let object = tensor::unwrapped(object);
     if is_torch_tensor(object) {
         return Ok(vec![torch_region(object)?]);

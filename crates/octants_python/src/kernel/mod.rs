@@ -8,8 +8,10 @@ pub mod bound_kernel;
 mod derivative;
 pub mod derivative_errors;
 mod misfit;
+pub mod overwrites;
 mod promise;
 mod recording;
+mod running_again;
 mod specialise;
 pub mod step_check;
 mod times;
@@ -34,6 +36,7 @@ use crate::host::PyHost;
 use crate::interop::foreign::Unwritable;
 use crate::kernel::arguments::{Binder, Param};
 use crate::kernel::bound_kernel::BoundKernel;
+use crate::kernel::overwrites::Overwrites;
 use crate::kernel::step_check::StepCheck;
 use crate::launch::{
     DerivativeKind, Fit, LaunchArguments, Objects, Since, Sizing, Specialisation, Words, require_unchanged,
@@ -47,6 +50,7 @@ use crate::values::{aggregate, dtype, host_only};
 
 use recording::RecordUse;
 pub use recording::{Record, Sinks};
+pub use running_again::Run;
 
 /// How many pieces of code are kept for the same arguments where Python evaluated something else for each. Chosen, not measured.
 const MAX_EVALUATING: usize = 64;
@@ -360,6 +364,7 @@ impl Kernel {
         // Also after a failure: what the kernel had written by then is there, as it is in arrays that were not copied.
         let copied = uses.copy_back(mirror);
         // Whoever takes the text is code of the user's, which finds the launch noted and its arrays written.
+        let printed = printed.filter(|_| !launch.is_silent);
         let written = printed.map_or(Ok(()), |text| write_out(py, text));
         interrupt::then(py, interrupt::both(py, ended, copied), written)?;
         if specialisation.returns == Returns::Nothing {
@@ -618,6 +623,14 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// The stream that a call names.
+    fn stream_of(&self, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Option<LiveStream>> {
+        let sources = self.runtime.get().sources().map();
+        let binder = Binder { signature: &self.signature, params: &self.params, sources };
+        let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
+        stream::live(self.runtime.get(), keyword.as_ref())
+    }
+
     /// The arguments of the parameters from `first` on, if they are all that is given by keyword.
     #[inline]
     fn by_keyword<'py>(&self, first: usize, kwargs: &Bound<'py, PyDict>) -> Option<KeywordArguments<'py>> {
@@ -768,6 +781,35 @@ impl Kernel {
         })
     }
 
+    /// As `_record`, in a tape that may run calls again: `overwrites` sees the launch before it runs. Also gives what it takes to launch it once more, if calls are to
+    /// run again by then. Without `sinks` nobody asks for its derivative. `step` sees it, too.
+    #[pyo3(signature = (args, kwargs, sinks, overwrites, step=None))]
+    fn _run<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        sinks: Option<&Bound<'py, Sinks>>,
+        overwrites: &Bound<'py, Overwrites>,
+        step: Option<&Bound<'py, StepCheck>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Record>, Option<Run>)> {
+        self.with_arguments(args, kwargs, |arguments, stream| {
+            self.call_running(args.py(), arguments, stream, sinks, overwrites, step.map(Bound::get))
+        })
+    }
+
+    /// Launches a call again, in the stream of the call, with what it took then. Gives what its derivative needs.
+    fn _run_again<'py>(
+        &self,
+        run: &Bound<'py, Run>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Record>> {
+        errors::gateway(|| {
+            host_only::guard_launch(run.py())?;
+            let stream = self.stream_of(kwargs)?;
+            self.call_again(run.py(), run.get(), stream.as_ref())
+        })
+    }
+
     /// The derivative in forward mode, for whose gradients and their duals what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept.
     fn _record_duals<'py>(
         &self,
@@ -793,10 +835,7 @@ impl Kernel {
         errors::gateway(|| {
             host_only::guard_launch(record.py())?;
             let since = Since { log: log.get(), values, derivatives };
-            let sources = self.runtime.get().sources().map();
-            let binder = Binder { signature: &self.signature, params: &self.params, sources };
-            let keyword = kwargs.map(|kwargs| binder.stream(kwargs)).transpose()?.flatten();
-            let stream = stream::live(self.runtime.get(), keyword.as_ref())?;
+            let stream = self.stream_of(kwargs)?;
             self.call_recorded(record.py(), record.get(), since, stream.as_ref())
         })
     }

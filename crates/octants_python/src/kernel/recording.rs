@@ -35,14 +35,14 @@ use crate::session::runtime::ActiveSession;
 #[pyclass(frozen, module = "octants")]
 pub struct Record {
     /// The derivative of the call.
-    backward: Arc<Specialisation>,
-    arguments: KeptArguments,
+    pub(super) backward: Arc<Specialisation>,
+    pub(super) arguments: Arc<KeptArguments>,
     /// What the kernel overwrote.
-    kept: Option<octants::Record>,
+    pub(super) kept: Option<octants::Record>,
     /// Of parameters that nobody tells us of: what the derivative needs of them.
-    untold: Vec<(usize, u64)>,
+    pub(super) untold: Vec<(usize, u64)>,
     /// Where the call is.
-    line: String,
+    pub(super) line: String,
 }
 
 #[pymethods]
@@ -66,7 +66,8 @@ impl Record {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.arguments.visit(&visit)
+        // What a run shares with it is visited there.
+        if Arc::strong_count(&self.arguments) > 1 { Ok(()) } else { self.arguments.visit(&visit) }
     }
 }
 
@@ -92,7 +93,13 @@ impl Sinks {
 
 impl Sinks {
     /// Refuses a launch that reads from sinks of others; notes its own ones.
-    fn check(&self, py: Python<'_>, kernel: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
+    pub(super) fn check(
+        &self,
+        py: Python<'_>,
+        kernel: &str,
+        code: &Specialisation,
+        block: &[u8],
+    ) -> PyResult<()> {
         let TapeChecks { sinks, constants, .. } = &code.tape_checks;
         if sinks.is_empty() && constants.is_empty() {
             return Ok(());
@@ -360,7 +367,7 @@ impl Kernel {
         self.launch_recording(py, &code, arguments, &mut launch, stream)
     }
 
-    fn launch_recording<'py>(
+    pub(super) fn launch_recording<'py>(
         &self,
         py: Python<'py>,
         code: &Specialisation,
@@ -376,7 +383,7 @@ impl Kernel {
         if self.fit(py, backward, arguments, &mut back, false)? != Fit::Fits {
             return Err(self.misfit(py, backward, arguments)?);
         }
-        let kept_arguments = KeptArguments::new(arguments, &back);
+        let kept_arguments = Arc::new(KeptArguments::new(arguments, &back));
         let untold = backward.untold_params(py, &kept_arguments);
         let mut kept = None;
         let what = if code.recorder.is_some() { RecordUse::Make(&mut kept) } else { RecordUse::None };
@@ -406,7 +413,7 @@ impl Kernel {
     }
 
     /// Binds the derivative of a call to what was kept of it.
-    fn bind_record<'py>(
+    pub(super) fn bind_record<'py>(
         &self,
         py: Python<'py>,
         record: &Record,
@@ -417,8 +424,21 @@ impl Kernel {
             let stale = octants::Error::Stale { what: "record of a kernel" };
             return Err(errors::from_error(py, &stale));
         }
+        let bound = backward.bind_kept(py, &record.arguments, launch)?;
+        self.require_bound(py, bound, backward, line, "the gradients of")
+    }
+
+    /// Refuses what cannot be launched with what was kept of a call. `whose` says who asks for that.
+    pub(super) fn require_bound(
+        &self,
+        py: Python<'_>,
+        bound: Rebound,
+        code: &Specialisation,
+        line: &str,
+        whose: &str,
+    ) -> PyResult<()> {
         let name = &self.signature.name;
-        match backward.bind_kept(py, &record.arguments, launch)? {
+        match bound {
             Rebound::Fits => Ok(()),
             Rebound::OtherCompanions => {
                 let text = format!(
@@ -427,9 +447,9 @@ impl Kernel {
                 Err(errors::plain(py, Code::DerivativeArguments, text))
             }
             Rebound::Moved(param) => {
-                let array = backward.compiled.param_name(param);
+                let array = code.compiled.param_name(param);
                 let text = format!(
-                    "the gradients of `{name}`, called at {line}, need what it saw of `{array}`, and that array has other memory or another shape by now"
+                    "{whose} `{name}`, called at {line}, need what it saw of `{array}`, and that array has other memory or another shape by now"
                 );
                 let help = "pass an array that stays as it is until the way back is over";
                 let diagnostic = Diagnostic::new(Code::DerivativeChanged, text).help(help);

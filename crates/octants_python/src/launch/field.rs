@@ -82,6 +82,11 @@ impl FieldInput {
         })
     }
 
+    /// Whether one of its leaves goes there in the block.
+    pub fn lies_at(&self, at: usize) -> bool {
+        self.leaves.iter().any(|slot| slot.at == at)
+    }
+
     #[inline]
     pub fn write(&self, object: &Bound<'_, PyAny>, writer: &mut ArgumentWriter<'_, '_>) -> PyResult<bool> {
         let known =

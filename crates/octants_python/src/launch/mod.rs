@@ -27,5 +27,5 @@ pub use derivative::{
 pub use misfit::Misfit;
 pub use replay::{KeptArguments, Rebound};
 pub use specialisation::{Fit, Objects, Specialisation, input_number};
-pub use tape_checks::{Since, TapeChecks, needed_values, require_unchanged, tell_of_launch};
+pub use tape_checks::{Since, TapeChecks, needed_values, read_values, require_unchanged, tell_of_launch};
 pub use writer::LaunchArguments;

@@ -1,4 +1,4 @@
-//! What a launch took from the host, kept for its derivative.
+//! What a launch took from the host, kept for its derivative, or to launch it again.
 //!
 //! Law: **a derivative runs with what its kernel ran with.** Numbers, vectors and structs stand in the kept block; arrays and fields are the objects
 //! that the launch found behind its arguments, whatever these lead to by now. Only what holds the derivatives is looked up anew. An array whose object has other
@@ -43,6 +43,26 @@ impl KeptArguments {
             arguments: arguments.iter().map(|one| Bound::clone(one).unbind()).collect(),
             members: members.map(|one| one.as_ref().map(|one| one.clone().unbind())).collect(),
         }
+    }
+
+    /// Of a launch of code, whose members may have been recalled in place of being read.
+    pub fn of<'py>(
+        py: Python<'py>,
+        code: &Specialisation,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        launch: &LaunchArguments<'py>,
+    ) -> PyResult<Self> {
+        let members = code.members_now(py, arguments)?;
+        Ok(Self {
+            block: launch.bytes().to_vec(),
+            arguments: arguments.iter().map(|one| Bound::clone(one).unbind()).collect(),
+            members: members.into_iter().map(|one| one.map(Bound::unbind)).collect(),
+        })
+    }
+
+    /// The block of the launch.
+    pub fn block(&self) -> &[u8] {
+        &self.block
     }
 
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -112,8 +132,9 @@ impl Specialisation {
 
     /// The first parameter of the kernel whose array has other memory than then. Copies that stand for an array are made anew.
     fn moved(&self, kept: &KeptArguments, launch: &LaunchArguments<'_>) -> Option<usize> {
-        let params = self.derivative.as_ref().map_or(0, |gradient| gradient.written().len());
-        let slots = &self.compiled.args().slots[..params];
+        let slots = &self.compiled.args().slots;
+        let params = self.derivative.as_ref().map_or(slots.len(), |gradient| gradient.written().len());
+        let slots = &slots[..params];
         let differs = |&(param, slot): &(usize, &ArgSlot)| {
             let Some(array) = slot.array().filter(|array| array.layout.is_none()) else { return false };
             let same = |begin: u32, bytes: u32| {

@@ -10,17 +10,18 @@ use octants::front::{Dependency, FormulaParam, Lowered, Origin, Returns, Role};
 use octants::{CompiledKernel, Course, FieldLeaf, Footprint, Gradient, LaunchOrder, Recorder, Refusal, ir};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyString, PyWeakrefMethods, PyWeakrefReference};
 use smallvec::SmallVec;
 
 use super::array::ArrayFit;
 use super::derivative::{Companion, CompanionPath, DerivativePlan, check_apart};
-use super::field::{captured_leaves, leaf_slots};
+use super::field::{LeafSlots, captured_leaves, leaf_slots};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
 use super::kept::{KeptMembers, Reading, Recalled};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::arrays::buffer_view::BufferView;
+use crate::arrays::field::Field;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
 use crate::host::Globals;
@@ -41,6 +42,8 @@ pub struct Specialisation {
     kept: Option<KeptMembers>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
+    /// The objects that these fields are, as long as there are such, and where addresses of each go.
+    captured_fields: Vec<(Py<PyWeakrefReference>, LeafSlots)>,
     /// Of code that keeps what it overwrites: what it takes for that.
     pub recorder: Option<Recorder>,
     /// Of code that runs in a tape: the derivative of the same run, made of the same constants. None if nothing has derivatives.
@@ -97,7 +100,7 @@ impl Specialisation {
         Lowered { dependencies, fields, formulas, returns, evaluations, .. }: &Lowered<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut inputs = Vec::new();
-        let mut captured = Vec::new();
+        let (mut captured, mut captured_fields) = (Vec::new(), Vec::new());
         // Fields that no argument leads to are no inputs: the others are counted without them.
         let mut numbers = Vec::new();
         for (index, dependency) in dependencies.iter().enumerate() {
@@ -105,6 +108,9 @@ impl Specialisation {
             let leaves = leaf_slots(fields, index, &compiled);
             if let Origin::Captured = dependency.origin {
                 captured.extend(captured_leaves(&dependency.object, &leaves)?);
+                if let Ok(field) = dependency.object.cast::<Field>() {
+                    captured_fields.push((PyWeakrefReference::new(field)?.unbind(), leaves));
+                }
                 continue;
             }
             let parent = match &dependency.origin {
@@ -145,6 +151,7 @@ impl Specialisation {
             arrays,
             kept,
             captured,
+            captured_fields,
             formulas,
             baked,
             recorder: None,
@@ -358,6 +365,47 @@ impl Specialisation {
             _ => false,
         };
         !self.captured.is_empty() || self.inputs.iter().enumerate().any(is_of_session)
+    }
+
+    /// The array or field that a parameter of the kernel is, if an object stands for it.
+    #[cold]
+    pub fn array_of<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        param: usize,
+    ) -> Option<Bound<'py, PyAny>> {
+        let at = self.compiled.args().slots[param].offset as usize;
+        let captured = self.captured_fields.iter().find(|(_, slots)| slots.iter().any(|slot| slot.at == at));
+        if let Some((field, _)) = captured {
+            return field.bind(py).upgrade();
+        }
+        let is_it = |input: &Input| match &input.check {
+            Check::Array(array) | Check::View(array, _) => array.param() == param,
+            Check::Field(field) => field.lies_at(at),
+            _ => false,
+        };
+        let index = self.inputs.iter().position(is_it)?;
+        let object = self.input(py, arguments, &Members::new(), index)?;
+        match object.cast::<BufferView>() {
+            Ok(view) => Some(view.get().ndarray.bind(py).clone().into_any()),
+            Err(_) => Some(tensor::unwrapped(&object).clone()),
+        }
+    }
+
+    /// What members of arguments hold now, in the order of the inputs.
+    #[cold]
+    pub(super) fn members_now<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+    ) -> PyResult<Members<'py>> {
+        let (mut read, mut stored) = (Members::new(), InstanceDict::default());
+        for input in self.inputs.iter().skip(arguments.len()) {
+            let object = input.read(py, |at| known(py, arguments, &read, at), &mut stored)?;
+            read.push(object);
+        }
+        Ok(read)
     }
 
     /// How an input is reached, from an argument on.

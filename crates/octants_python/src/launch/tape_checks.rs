@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octants::diag::{Code, Diagnostic, SourceMap};
-use octants::{Checksum, MeetingCheck};
+use octants::{Checksum, CompiledKernel, MeetingCheck, Region};
 use pyo3::prelude::*;
 
 use super::{LaunchArguments, Specialisation};
@@ -111,11 +111,30 @@ pub fn needed_values(
     wanted: impl Fn(usize) -> bool,
 ) -> PyResult<Vec<(usize, u64)>> {
     let Some(gradient) = &code.derivative else { return Ok(Vec::new()) };
-    let kernel = gradient.kernel();
     let params = gradient.written().len();
-    let mut found: BTreeMap<usize, Checksum> = BTreeMap::new();
     let wanted = |param| param < params && wanted(param);
-    for (param, region) in kernel.touches(code.footprint(), launch.bytes(), wanted) {
+    let touched = gradient.kernel().touches(code.footprint(), launch.bytes(), wanted);
+    checksums(gradient.kernel(), touched, launch)
+}
+
+/// Of what a kernel reads: likewise.
+pub fn read_values(
+    code: &Specialisation,
+    launch: &LaunchArguments<'_>,
+    wanted: impl Fn(usize) -> bool,
+) -> PyResult<Vec<(usize, u64)>> {
+    let read = code.compiled.reads(code.footprint(), launch.bytes());
+    checksums(&code.compiled, read.into_iter().filter(|&(param, _)| wanted(param)).collect(), launch)
+}
+
+/// A checksum of the values of each parameter in these parts.
+fn checksums(
+    kernel: &CompiledKernel,
+    parts: Vec<(usize, Region)>,
+    launch: &LaunchArguments<'_>,
+) -> PyResult<Vec<(usize, u64)>> {
+    let mut found: BTreeMap<usize, Checksum> = BTreeMap::new();
+    for (param, region) in parts {
         let (offsets, bytes) = kernel.runs_of(param, &region);
         let (Some(&first), Some(&last)) = (offsets.iter().min(), offsets.iter().max()) else { continue };
         let begin = region.array.first.wrapping_add_signed(first);

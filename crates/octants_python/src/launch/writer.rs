@@ -78,6 +78,8 @@ pub struct LaunchArguments<'py> {
     pub(super) tracked: Option<Tracked<'py>>,
     /// What Python has evaluated for the launch, if there was code that it is not for.
     pub evaluated: LaunchEvaluations<'py>,
+    /// Whether what the kernel prints was printed by an earlier launch.
+    pub is_silent: bool,
 }
 
 /// Arguments of a launch that may not be over when it returns.
@@ -109,6 +111,7 @@ impl<'py> LaunchArguments<'py> {
             host: Vec::new(),
             streams: Streams::new(),
             evaluated: LaunchEvaluations::default(),
+            is_silent: false,
         }
     }
 
