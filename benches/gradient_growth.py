@@ -1,7 +1,7 @@
 """How the time to compile a gradient grows with a kernel: `python benches/gradient_growth.py [--write]`.
 
 Kernels with a loop that carries more and more values, with deeper and deeper loops, with a longer body of a loop, and of more and more statements without one. A figure is what the process
-computes for, on all its threads, in the first call of `kernel.grad` beyond the second one; the least of some. Near linear is what is wanted: twice as much takes about twice as long.
+computes for, on all its threads, in the first call of `kernel.grad` beyond the second one, and in that of `kernel` alone; the least of some. Near linear is what is wanted: twice as much takes about twice as long.
 
 `--write` leaves the table in `benches/results/gradient_growth.md`.
 """
@@ -31,12 +31,12 @@ def kernel(x: REALS, y: REALS, n: COUNTS):
 """
 
 
-def carried(count: int) -> str:
+def carried(count: int, depth: int = 1) -> str:
     names = [f"v{number}" for number in range(count)]
     lines = [f"        {name} = x[i] * {0.3 + 0.1 * number:.1f}" for number, name in enumerate(names)]
-    lines.append("        for step in range(n[i % 2]):")
+    lines += [f"{'    ' * (2 + level)}for k{level} in range(n[i % 2]):" for level in range(depth)]
     lines += [
-        f"            {name} = oc.sin({name}) * 0.9 + 0.1 * {names[(number + 1) % count]}"
+        f"{'    ' * (2 + depth)}{name} = oc.sin({name}) * 0.9 + 0.1 * {names[(number + 1) % count]}"
         for number, name in enumerate(names)
     ]
     return "\n".join([*lines, f"        y[i] = {' + '.join(names)}"])
@@ -65,13 +65,14 @@ def straight(count: int) -> str:
 KINDS = {
     "values that a loop carries": (carried, (1, 4, 16, 64)),
     "loops inside each other": (nested, (1, 2, 3, 4, 5, 6)),
+    "loops inside each other that carry 40 values": (lambda depth: carried(40, depth), (1, 2, 3, 4, 5, 6)),
     "statements in a loop": (body, (1, 8, 32, 128)),
     "statements without a loop": (straight, (8, 32, 128, 256)),
 }
 
 
-def milliseconds(text: str, folder: Path) -> float:
-    """What compiling the gradient takes."""
+def milliseconds(text: str, folder: Path, forward: bool = False) -> float:
+    """What compiling the gradient takes, or the kernel alone."""
     least = float("inf")
     path = folder / "growing.py"
     path.write_text(HEAD + text + "\n", encoding="utf-8")
@@ -85,9 +86,10 @@ def milliseconds(text: str, folder: Path) -> float:
         n = oc.ndarray(oc.i32, 2)
         n.fill(2)
         y.grad.fill(1)
+        run = module.kernel if forward else module.kernel.grad
         marks = [time.process_time()]
         for _ in range(2):
-            module.kernel.grad(x, y, n)
+            run(x, y, n)
             marks.append(time.process_time())
         least = min(least, 2 * marks[1] - marks[0] - marks[2])
     return 1e3 * least
@@ -97,11 +99,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="leave the table in benches/results")
     given = parser.parse_args()
-    lines = ["| what grows | how many: milliseconds of compiling |", "|---|---|"]
+    lines = ["| what grows | how many: milliseconds of compiling the gradient and the kernel |", "|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        milliseconds(carried(2), Path(folder))
+        for forward in (True, False):
+            milliseconds(carried(2), Path(folder), forward)
         for what, (make, sizes) in KINDS.items():
-            found = [f"{size}: {milliseconds(make(size), Path(folder)):.0f}" for size in sizes]
+            found = []
+            for size in sizes:
+                gradient, kernel = (milliseconds(make(size), Path(folder), forward) for forward in (False, True))
+                found.append(f"{size}: {gradient:.0f} and {kernel:.0f}")
             lines.append(f"| {what} | {', '.join(found)} |")
     table = "\n".join(lines) + "\n"
     print(table)

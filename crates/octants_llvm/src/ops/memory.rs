@@ -10,6 +10,10 @@ use crate::value::{Ty, Typed, Val, in_memory};
 
 /// More cells of a tape than any machine has memory for; as bytes of any scalar in any number of lanes they are still an `i64`.
 const MOST_CELLS: i64 = 1 << 48;
+/// Tapes that are taken together, so that their bytes are still an `i64`. A call for each of 40 took a quarter of the compile time of `benches/gradient_growth.py`.
+const MOST_TAPES: usize = 32;
+/// Bytes at whose multiples tapes begin, for any vector.
+const TAPE_ALIGN: i64 = 64;
 
 impl Emitter<'_> {
     /// A variable: room in the function's frame, zeroed here, each time that the op runs.
@@ -26,25 +30,52 @@ impl Emitter<'_> {
         self.f.line(format_args!("store {ty} zeroinitializer, ptr {pointer}, align {align}"));
     }
 
-    /// Memory for so many scalars, in each lane, those of neighbouring lanes side by side.
-    pub(crate) fn tape(&mut self, op: Op) {
-        let data = &self.kernel.ops[op];
-        let (count, tape) = (self.get(data.operands[0]), data.results[0]);
-        let Type::Tape(scalar) = self.kernel.ty(tape) else { panic!("{tape} is no tape") };
+    /// Memory for so many scalars, in each lane, those of neighbouring lanes side by side. `ops` are those of the region: its tapes of as many cells
+    /// are taken together, by the first one's op.
+    pub(crate) fn tape(&mut self, op: Op, ops: &[Op]) {
+        let kernel = self.kernel;
+        let shape_of = |op: Op| match (&kernel.ops[op].kind, kernel.ty(kernel.ops[op].results[0])) {
+            (OpKind::Tape, Type::Tape(scalar)) => {
+                Some((kernel.ops[op].operands[0], in_memory(scalar).bytes()))
+            }
+            _ => None,
+        };
+        let Some(alike @ (count, scalar_bytes)) = shape_of(op) else { panic!("{op} makes no tape") };
+        let is_alike =
+            |&&other: &&Op| kernel.ops[other].kind == OpKind::Tape && shape_of(other) == Some(alike);
+        let together: Vec<Op> = ops.iter().filter(is_alike).copied().collect();
+        let number = together.iter().position(|&other| other == op).expect("the region has the op");
+        if number % MOST_TAPES != 0 {
+            return;
+        }
+        let together = &together[number..together.len().min(number + MOST_TAPES)];
+        let count = self.get(count);
         let count = self.conversion(ConvertOp::Cast, count, Scalar::I64);
         let count = self.most(count);
-        let each = in_memory(scalar).bytes() * self.lanes.count;
-        let bytes = self.binary("mul", count, Val::i64(each.into()));
+        let each = scalar_bytes * self.lanes.count;
+        let mut bytes = self.binary("mul", count, Val::i64(each.into()));
+        let mut all = bytes;
+        if together.len() > 1 {
+            let more = self.binary("add", bytes, Val::i64(TAPE_ALIGN - 1));
+            bytes = self.binary("and", more, Val::i64(-TAPE_ALIGN));
+            all = self.binary("mul", bytes, Val::i64(together.len() as i64));
+        }
         let shape = self.shape;
-        let pointer = shape.take_tape(self, bytes);
+        let mut pointer = shape.take_tape(self, all);
         let (there, fails) = (self.f.new_label(), self.f.new_label());
         let unlikely = self.module.cold_node();
         let found = self.f.define(format_args!("icmp ne ptr {pointer}, null"));
         self.f.terminate(format_args!("br i1 %v{found}, label %{there}, label %{fails}, !prof {unlikely}"));
         self.f.begin(fails);
-        self.fail(op, &[bytes]);
+        self.fail(op, &[all]);
         self.f.begin(there);
-        self.locals.set(tape, Some(pointer));
+        for (number, &made) in together.iter().enumerate() {
+            if number > 0 {
+                pointer =
+                    self.f.pointer(format_args!("getelementptr inbounds i8, ptr {pointer}, i64 {bytes}"));
+            }
+            self.locals.set(kernel.ops[made].results[0], Some(pointer));
+        }
     }
 
     /// The greatest count of the lanes that run, from zero to what is surely more than there is memory for.

@@ -38,8 +38,13 @@ impl Emitter<'_> {
         let joined = self.shape.joined_sums(self, ops);
         let of_op: HashMap<_, _> =
             joined.iter().flat_map(|sums| sums.ops.iter().map(move |&op| (op, sums))).collect();
+        let all = ops;
         let mut ops = ops.iter();
         while let Some(&op) = ops.next() {
+            if self.kernel.ops[op].kind == OpKind::Tape {
+                self.tape(op, all);
+                continue;
+            }
             if let Some(sums) = of_op.get(&op) {
                 if sums.last == op {
                     self.shape.add_joined(self, sums);
@@ -155,7 +160,7 @@ impl Emitter<'_> {
                 return self.store(path, value);
             }
             OpKind::Local => return self.local(data.results[0]),
-            OpKind::Tape => return self.tape(op),
+            OpKind::Tape => unreachable!("{op} is emitted with the tapes beside it"),
             OpKind::StoreResult(index) => return self.store_result(*index, operands[0]),
             OpKind::Assert(..) => return self.assertion(op),
             OpKind::If => return self.if_op(op),
