@@ -105,6 +105,7 @@ class Kernel:
     def _launch(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool, step: StepCheck | None = None
     ) -> Any: ...
+    def _launch_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
     def _record(
         self,
         args: tuple[Any, ...],
@@ -127,7 +128,14 @@ class Kernel:
         self, record: Record, kwargs: dict[str, Any] | None, *, log: WriteLog, values: int, derivatives: int
     ) -> None: ...
     def _require_unchanged(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, log: WriteLog, own: WriteLog, since: int, called: str
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        log: WriteLog,
+        own: WriteLog,
+        since: int,
+        called: str,
+        grad: bool = False,
     ) -> None: ...
     @property
     def _draws_random(self) -> bool: ...

@@ -125,6 +125,8 @@ class TapeKernels:
         self.needed: set[str] = set()
         #: Whether it may do what a tape refuses.
         self.is_reckless = self.often(0.15)
+        #: Whether the tape has bounded memory, and arrays may be overwritten.
+        self.is_bounded = seed % 5 in (2, 3) and seed % 16 != 5
         self.make_arrays()
 
     # --- words -----------------------------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ class TapeKernels:
     def fit_to_write(self, names: list[str]) -> str:
         """One that nothing needs, which may be a new one; in some programs any."""
         free = [name for name in names if name not in self.needed]
-        if self.is_reckless and self.often(0.3):
+        if (self.is_reckless or self.is_bounded) and self.often(0.3):
             return self.pick(*names)
         return self.pick(*free) if free else self.new_array(self.arrays[self.pick(*names)])
 

@@ -409,6 +409,9 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
                   "repeat": 1.5, "made": 0.7, "views": 1.5}  # fmt: skip
         if "rows" in self.arrays:
             shares["time"] = 3
+        if self.is_bounded:
+            # Functions with gradients of their own are refused.
+            shares |= {"rollout": 0, "replaced": 0, "loop": 6}
         for _ in range(self.random.randrange(4, 9)):
             kind = self.random.choices(list(shares), list(shares.values()))[0]
             if kind == "launch":
@@ -448,6 +451,8 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
                 if self.often(0.5):
                     self.change(2)
                 self.launch(one, 2, "turn" if self.often(0.5) else None)
+            elif kind == "loop":
+                self.loop()
             elif kind == "made":
                 self.made()
             elif kind == "views":
@@ -455,8 +460,17 @@ def out_of_large(y: R1, z: R2, total: R1, x: R1):
             elif kind == "time":
                 self.steps_in_time()
 
+    def loop(self) -> None:
+        """Kernels that overwrite what others of the loop, and those before it, have read."""
+        taken = [*self.kernels, *(self.kernel(self.pick(*REPEATED)) for _ in range(2))]
+        self.add(f"for turn in range({self.pick(2, 3)}):")
+        for _ in range(self.random.randrange(2, 5)):
+            self.launch(self.pick(*taken), 2, "turn" if self.often(0.5) else None)
+
     def fit_again(self) -> list[Kernel]:
         """Kernels that may be launched once more."""
+        if self.is_bounded:
+            return list(self.kernels)
         return [one for one in self.kernels if not one.written & self.needed or self.recklessly(0.3)]
 
     def swap(self) -> None:

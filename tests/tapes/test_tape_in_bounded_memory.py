@@ -311,6 +311,40 @@ def test_numbers_and_members_are_those_of_the_call(arch):
     require_same(run(memory=300), run(), 1e-14)
 
 
+def test_numpy_arrays_that_kernels_overwrite(arch):
+    """They are constants of derivatives, and what they held is computed again as well."""
+    R = oc.types.ndarray(dtype=oc.f64, ndim=1)
+
+    @oc.kernel
+    def push(x: VEC, y: VEC, table: R):
+        for i in x:
+            y[i] = oc.sin(x[i]) * table[i]
+        for i in table:
+            table[i] = table[i] * 1.1 - 0.02
+
+    def run(values, memory):
+        x, y, loss, table = made(values), made([0.0, 0.0]), made(0.0), np.array([0.9, 1.2])
+        with oc.ad.Tape(loss, memory=memory) as recorded:
+            for _ in range(8):
+                push(x, y, table)
+                push(y, x, table)
+            distance(x, loss)
+        return recorded, loss[None], x.grad.to_numpy(), table
+
+    start_values = np.array([0.3, 0.7])
+    tape, _, found, table = run(start_values, 500)
+    assert tape.calls_again > 0
+    x, y, expected = made(start_values), made([0.0, 0.0]), np.array([0.9, 1.2])
+    for _ in range(8):
+        push(x, y, expected)
+        push(y, x, expected)
+    np.testing.assert_array_equal(table, expected)
+    for at in range(2):
+        step = 1e-6 * np.eye(2)[at]
+        ends = [run(start_values + sign * step, "1MB")[1] for sign in (1, -1)]
+        np.testing.assert_allclose(found[at], (ends[0] - ends[1]) / 2e-6, rtol=1e-6)
+
+
 def test_calls_in_streams(arch):
     stream = oc.create_stream()
     x, v = (made(values) for values in start(2))

@@ -244,7 +244,7 @@ class BoundedMemory:
             return
         writes, pending, place = [], dict(self.pending), len(self.tape.calls)
         self.pending.clear()
-        with self._unseen():
+        with self.unseen():
             for number, indices in pending.items():
                 array = self.arrays[number]
                 self._note((number,), place + 1)
@@ -262,23 +262,19 @@ class BoundedMemory:
         self.tape.calls.append(recorded)
 
     @contextmanager
-    def _unseen(self) -> Iterator[None]:
+    def unseen(self) -> Iterator[None]:
         """What is done inside is no part of the tape."""
-        from .tape import unwatch, watch, watchers
+        from .tape import unseen
 
-        tape = self.tape
-        is_watching = tape in watchers()
-        if is_watching:
-            unwatch(tape)
-            tape._log.close()
-        self._wait()
-        try:
-            yield
-        finally:
+        log = self.tape._log
+        with unseen(self.tape):
+            log.close()
             self._wait()
-            if is_watching:
-                tape._log.open()
-                watch(tape)
+            try:
+                yield
+            finally:
+                self._wait()
+                log.open()
 
     def _wait(self) -> None:
         if self.has_streams:
@@ -294,7 +290,12 @@ class BoundedMemory:
         if number is not None:
             return number
         if not _can_be_copied(array):
-            what = f"`{name}`" if array is None else f"`{getattr(array, 'name', '') or name}`, {_kind_of(array)},"
+            shown = (
+                getattr(array, "name", "")
+                if getattr(array, "_is_sparse", False)
+                else getattr(array, "name", "") or name
+            )
+            what = ", ".join(one for one in (shown and f"`{shown}`", "" if array is None else _kind_of(array)) if one)
             raise refusal(
                 "OC1105",
                 f"{what} is written in a Tape with memory=, which would have to copy it: it copies fields that are not sparse or quantised, ndarrays, numpy arrays and torch's tensors",
@@ -318,7 +319,7 @@ class BoundedMemory:
         self.arrays.append(array)
         self.known.note(array, getattr(array, "name", "") or name)
         self.versions.append([])
-        with self._unseen():
+        with self.unseen():
             self.sizes.append(_bytes_of_array(array))
         return number
 
@@ -341,7 +342,7 @@ class BoundedMemory:
             return
         self._make_room(2 * self.sizes[number])
         place = len(self.tape.calls)
-        with self._unseen():
+        with self.unseen():
             self.start[number] = self._taken(number, self._version(number, place))
         self.joined[number] = place
         self.staying += self.sizes[number]
@@ -436,7 +437,7 @@ class BoundedMemory:
                 return
             missing = self._missing(place)
         if missing:
-            with self._unseen():
+            with self.unseen():
                 self._keep(place)
         else:
             self._keep(place)
@@ -589,7 +590,7 @@ class BoundedMemory:
 
         calls = self.tape.calls[begin : place + 1]
         for number, copy in expected.items():
-            found, then = numbers_of(self.arrays[number]), numbers_of(copy.array)
+            found, then = _numbers_of(self.arrays[number]), _numbers_of(copy.array)
             if found.tobytes() == then.tobytes():
                 continue
             kernels = {id(call.called): call.called for call in calls if call.run is not None}
@@ -625,6 +626,11 @@ def _is_numpy(array) -> bool:
     return isinstance(array, numpy.ndarray)
 
 
+def _numbers_of(array):
+    """A numpy array with the elements."""
+    return array.copy() if _is_numpy(array) else numbers_of(array)
+
+
 def _kind_of(array) -> str:
     if getattr(array, "_is_sparse", False):
         return "a sparse field"
@@ -634,12 +640,12 @@ def _kind_of(array) -> str:
 def _bytes_of_array(array) -> int:
     if is_torch(array):
         return array.numel() * array.element_size()
-    return numbers_of(array).nbytes
+    return _numbers_of(array).nbytes
 
 
 def _same_everywhere(array) -> Any:
     """The number that all elements of an array of scalars are, if they are."""
-    numbers = numbers_of(array)
+    numbers = _numbers_of(array)
     if isinstance(array, MatrixField) or (isinstance(array, Ndarray) and array.element_shape) or not numbers.size:
         return None
     first = numbers.reshape(-1)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from _thread import get_ident
+from contextlib import contextmanager
 
 from .._fields.builder import companions, materialise_root
 from .._fields.field import user_line
@@ -28,7 +29,7 @@ from .looks import Looks
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
     from .._octants import Record, Run
@@ -142,6 +143,16 @@ def unrecorded(func: Callable, args: tuple, kwargs: dict):
 def add_in_any_order(kernels: Iterable[Kernel]) -> bool:
     """Whether one of them adds up in an order that is left to chance. It reads the text of each: ask where results differ alone."""
     return any("atomic" in (kernel.dump("ir") or "") for kernel in kernels)
+
+
+@contextmanager
+def unseen(tape: Tape) -> Iterator[None]:
+    """What is done inside is no part of a tape that watches this thread."""
+    unwatch(tape)
+    try:
+        yield
+    finally:
+        watch(tape)
 
 
 class Bystander:
@@ -488,7 +499,9 @@ class Tape:
             self._host_read = _name_of(array), user_line()
 
         if array is not self.loss and has_gradients(array) and watchers()[-1] is self:
-            unrecorded(self._looks.note, (array, self._log.entries), {})
+            entries = self._log.entries
+            with unseen(self):
+                self._looks.note(array, entries)
 
     def _note_passed(self, taken: list) -> None:
         """A launch may have been given numbers that the host has read."""
