@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use octants_hal::{Cancel, Stream};
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
-use octants_ir::{Kernel, LocData};
+use octants_ir::rewrite::{Parents, use_counts, walk_all};
+use octants_ir::{Kernel, LocData, Op, OpKind};
 use octants_passes::analysis::{Course, Footprint, Touched};
 use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
@@ -95,6 +96,42 @@ impl CompiledKernel {
     /// Whether each launch draws other random numbers.
     pub fn draws_random(&self) -> bool {
         self.plan.uses().key
+    }
+
+    /// What makes a launch differ from another one with the same arguments and contents of arrays, but for the order in which sums round.
+    pub fn differs_each_time(&self) -> Option<&'static str> {
+        if self.draws_random() {
+            return Some("draws random numbers");
+        }
+        let kernel = self.ir();
+        let (parents, counts) = (Parents::new(kernel), use_counts(kernel));
+        // Iterations come in any order, and functions may be called in them.
+        let is_in_order = |op: Op| {
+            let mut region = parents.region(op);
+            while let Some(inside) = region {
+                match parents.op(inside) {
+                    Some(outer) if matches!(kernel.ops[outer].kind, OpKind::ParallelFor(_)) => return false,
+                    Some(outer) => region = parents.region(outer),
+                    None => return inside == kernel.body,
+                }
+            }
+            false
+        };
+        let mut found = None;
+        walk_all(kernel, &mut |op| {
+            let data = &kernel.ops[op];
+            let why = match data.kind {
+                OpKind::Clock => Some("reads the clock"),
+                OpKind::Atomic(_) | OpKind::AtomicCas
+                    if data.results.iter().any(|&result| counts[result] > 0) && !is_in_order(op) =>
+                {
+                    Some("uses what atomic updates found, by the order of its iterations,")
+                }
+                _ => None,
+            };
+            found = found.or(why);
+        });
+        found
     }
 
     /// Likewise those that it reads or writes, of parameters that are wanted.

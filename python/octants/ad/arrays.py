@@ -79,7 +79,9 @@ def set_all(array, value: float) -> None:
 
 def numbers_of(array):
     """A numpy array with the elements."""
-    return array.detach().cpu().numpy().copy() if is_torch(array) else array.to_numpy()
+    if is_torch(array):
+        return array.detach().cpu().numpy().copy()
+    return array.to_numpy() if hasattr(array, "to_numpy") else array.copy()
 
 
 def set_numbers(array, numbers) -> None:

@@ -249,7 +249,7 @@ class BoundedMemory:
                 array = self.arrays[number]
                 self._note((number,), place + 1)
                 if indices is not None:
-                    writes += [(array, index, array[index]) for index in indices]
+                    writes += [(array, index, _value(array[index])) for index in indices]
                     continue
                 value = _same_everywhere(array)
                 if value is None:
@@ -605,6 +605,11 @@ class BoundedMemory:
                 "such as the time, or what another library writes",
                 "write arrays by kernels or by their own methods, and read what changes from an array",
             )
+
+
+def _value(element):
+    """What an element is now: those of fields of matrices look at the field."""
+    return element.to_list() if hasattr(element, "to_list") else element
 
 
 def _parts(array) -> Iterable:

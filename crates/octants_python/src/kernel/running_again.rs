@@ -94,12 +94,12 @@ impl Kernel {
             }
             return Ok((result, record, None));
         }
-        if code.compiled.draws_random() {
+        if let Some(why) = code.compiled.differs_each_time() {
             let text = format!(
-                "`{}` draws random numbers in a Tape with memory=, which are others when it runs again",
+                "`{}` {why} in a Tape with memory=, which is something else when it runs again",
                 self.signature.name
             );
-            let help = "draw them before the tape, and read them from an array";
+            let help = "call it before the tape, and read what it found from an array";
             let diagnostic =
                 Diagnostic::new(Code::DerivativeChanged, text).at(self.signature.span).help(help);
             return Err(errors::from_diagnostic(py, diagnostic, self.runtime.get().sources().map()));
