@@ -8,7 +8,7 @@ use crate::fault::describe_late;
 
 /// Whether work is over when whoever told of it goes on.
 pub(crate) fn runs_at_once(context: &Context) -> bool {
-    context.runs_at_once()
+    context.device().is_immediate(context.default_stream())
 }
 
 /// Called after the host has waited for something: tells what failed in launches that nobody waited for.

@@ -232,7 +232,6 @@ impl Memory {
         context.device().reservable()
     }
 
-    #[inline]
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

@@ -6,7 +6,6 @@
 
 mod fork;
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU64;
 
 use octants_hal::{
@@ -22,7 +21,7 @@ use crate::shared_pool::SharedBlock;
 use crate::stop_words::StopGuard;
 use crate::version::Version;
 
-/// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes. Chosen, not
+/// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes, zeroed at each launch. Chosen, not
 /// measured.
 const STACK_WORDS: usize = 32;
 
@@ -115,16 +114,15 @@ unsafe fn run_on_stack<I>(
     // Both layouts are multiples of eight, and want that alignment.
     let temp_words = plan.temps.bytes as usize / 8;
     let words = temp_words + results.len() / 8;
-    let mut few = [MaybeUninit::uninit(); STACK_WORDS];
+    let mut few = [0_u64; STACK_WORDS];
     let mut many = Vec::new();
-    let scratch: *mut u64 = if words <= STACK_WORDS {
-        few[..words].fill(MaybeUninit::new(0));
-        few.as_mut_ptr().cast()
+    let scratch = if words <= STACK_WORDS {
+        few.as_mut_ptr()
     } else {
         many.resize(words, 0_u64);
         many.as_mut_ptr()
     };
-    // SAFETY: inside the scratch, of which so many words are zeros, or one past its end.
+    // SAFETY: inside the scratch, or one past its end.
     let results_at = unsafe { scratch.add(temp_words) };
     let fault = FaultRecord::new();
     context.memory = LaunchMemory {
