@@ -652,8 +652,9 @@ class Tape:
         called._replay_grad(recorded.record, kwargs, log=self._log, values=values, derivatives=derivatives)
         if wrong is not None:
             # What the log knows of was refused before.
+            name = called.__qualname__.rpartition(".")[2]
             raise OctantsAssertionError(
-                f"validation: the gradients of `{called.__name__}` need what `{wrong}` held when it ran, "
+                f"validation: the gradients of `{name}` need what `{wrong}` held when it ran, "
                 "and it holds something else now. Not a kernel or a method of Octants wrote it: another library did, "
                 "through a view of its memory"
             )
