@@ -32,19 +32,19 @@ def main(arguments: list[str]) -> int:
         print(f"Octants {__version__}")
         return 0
     if arguments[:1] == ["run"]:
-        from ._run_command import run as run_program
+        from ._commands.run import run as run_program
 
         status = run_program(arguments[1:])
         if status is not None:
             return status
     if arguments[:1] == ["trace"]:
-        from ._trace_command import trace
+        from ._commands.trace import trace
 
         status = trace(arguments[1:])
         if status is not None:
             return status
     if arguments[:1] == ["cache"]:
-        from ._cache_command import cache
+        from ._commands.cache import cache
 
         status = cache(arguments[1:])
         if status is not None:

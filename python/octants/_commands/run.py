@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ._install_as import PEERS, install_as
-from ._program import NoProgram, Program
+from .._install_as import PEERS, install_as
+from .program import NoProgram, Program
 
 
 def run(arguments: list[str]) -> int | None:

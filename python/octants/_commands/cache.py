@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import _options
-from ._octants import cache_clean, cache_usage, cache_verify
+from .. import _options
+from .._octants import cache_clean, cache_usage, cache_verify
 
 
 def cache(arguments: list[str]) -> int | None:

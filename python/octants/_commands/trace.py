@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ._program import NoProgram, Program
-from ._session import runtime
+from .._session import runtime
+from .program import NoProgram, Program
 
 
 def trace(arguments: list[str]) -> int | None:

@@ -1,0 +1,1 @@
+"""What the command ``octants`` does, a module for each of its words."""
