@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("**/*.md"))]
 END_OF_BLOCK = "\x1e"
 
+# What says where things are in the repository.
+MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "design").glob("*.md"))]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]
+
 FENCE = re.compile(r"^```(?P<info>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -63,3 +67,27 @@ def test_code_blocks_run_and_print_what_the_page_says(page, tmp_path):
         if wanted is not None:
             got = "".join(line for line in got.splitlines(keepends=True) if not line.startswith("[Octants]"))
             assert got == wanted, f"{page.relative_to(ROOT)}: what Python block {number + 1} printed"
+
+
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)")
+PLACE = re.compile(r"`((?:crates|docs|tests|benches|scripts|python|filetests|examples)/[\w./-]*[\w/])`")
+
+
+def test_links_between_documents_lead_somewhere():
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in DOCUMENTS
+        for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+        if not (page.parent / link).exists()
+    ]
+    assert not broken
+
+
+def test_places_that_the_maps_name_are_there():
+    gone = [
+        f"{page.relative_to(ROOT)}: {place}"
+        for page in MAPS
+        for place in PLACE.findall(page.read_text(encoding="utf-8"))
+        if not (ROOT / place).exists()
+    ]
+    assert not gone
