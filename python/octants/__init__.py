@@ -42,7 +42,6 @@ from ._fields.quantised import BitpackedFields
 from ._fields.scalar import ScalarField
 from ._fields.struct import StructField
 from ._frexp import frexp
-from ._install_as import install_as
 from ._language import (
     abs,  # noqa: A004
     acos,
@@ -98,6 +97,7 @@ from ._matrix import Matrix, Vector
 from ._ndarrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
 from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
+from ._peer.install_as import install_as
 from ._perf_dispatch import perf_dispatch
 from ._primitive_types import *  # noqa: F403
 from ._pyfunc import pyfunc
@@ -173,10 +173,10 @@ def __getattr__(name: str):
 
         return getattr(exceptions, name)
     if not name.startswith("_") and "taichi" in sys.modules:
-        from . import _taichi
+        from ._peer import taichi
 
-        if _taichi.is_installed() and name in _taichi.__all__:
-            return getattr(_taichi, name)
+        if taichi.is_installed() and name in taichi.__all__:
+            return getattr(taichi, name)
     from ._on_demand import module
 
     return module(__name__, name, _MODULES, name)

@@ -61,11 +61,11 @@ class Matrix(Operators):
         """The field that this form of Taichi's means to a program that runs as such a one; else ``None``."""
         if "taichi" not in sys.modules:
             return None
-        from . import _taichi
+        from ._peer import taichi
 
-        if not _taichi.is_installed():
+        if not taichi.is_installed():
             return None
-        return _taichi.old_field(issubclass(cls, Vector), args, options if dt is None else {**options, "dt": dt})
+        return taichi.old_field(issubclass(cls, Vector), args, options if dt is None else {**options, "dt": dt})
 
     def __class_getitem__(cls, parameters):
         """``oc.Matrix[n, m, dtype]`` and ``oc.Vector[n, dtype]``: the types ``oc.types.matrix(...)`` and ``oc.types.vector(...)``."""

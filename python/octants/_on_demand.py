@@ -10,6 +10,6 @@ def module(package: str, name: str, modules: tuple[str, ...], planned: str | Non
     """What ``__getattr__`` of a package gives: one of these modules. Of a name that is not built yet, ``planned`` says what to use meanwhile."""
     if name in modules:
         return importlib.import_module(f".{name}", package)
-    from ._not_yet import message
+    from ._peer.not_yet import message
 
     raise AttributeError((planned and message(planned)) or f"module {package!r} has no attribute {name!r}")

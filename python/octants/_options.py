@@ -163,11 +163,9 @@ def _without_taichi(given: dict[str, object]) -> dict[str, object]:
     """Without options of Taichi alone, of which a program that runs as Taichi's is told once."""
     if "taichi" not in sys.modules or given.keys() <= MEANINGFUL.keys() | INERT.keys():
         return given
-    from . import _taichi
+    from ._peer import taichi
 
-    dropped = (
-        sorted(_taichi.OPTIONS & given.keys() - MEANINGFUL.keys() - INERT.keys()) if _taichi.is_installed() else []
-    )
+    dropped = sorted(taichi.OPTIONS & given.keys() - MEANINGFUL.keys() - INERT.keys()) if taichi.is_installed() else []
     if dropped:
         names = " and ".join([", ".join(dropped[:-1]), dropped[-1]] if dropped[:-1] else dropped)
         _warn(

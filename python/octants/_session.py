@@ -131,7 +131,7 @@ def init(
 
 def reset():
     """Ends the session. Arrays made in it refuse from now on; kernels compile again when they are called."""
-    from ._peer import get_runtime
+    from ._peer.inside import get_runtime
 
     get_runtime().clear()
 

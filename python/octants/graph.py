@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from ._not_yet import Unbuilt
+from ._peer.not_yet import Unbuilt
 
 
 def parallel_context() -> nullcontext:

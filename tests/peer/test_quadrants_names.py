@@ -187,7 +187,7 @@ def test_the_runtime_is_known_on_the_host_and_in_kernels(arch):
 
 @pytest.mark.no_device
 def test_what_is_not_there_yet_says_what_to_use():
-    from octants._not_yet import INSTEAD
+    from octants._peer.not_yet import INSTEAD
 
     missing = [name for name in INSTEAD if not hasattr(oc, name)]
     for name in missing:

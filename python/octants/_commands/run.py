@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .._install_as import PEERS, install_as
+from .._peer.install_as import PEERS, install_as
 from .program import NoProgram, Program
 
 

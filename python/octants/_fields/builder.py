@@ -170,13 +170,13 @@ class FieldsBuilder:
             if self.finalized:
                 return
             self._finish()
-            from .._peer import get_runtime
+            from .._peer.inside import get_runtime
 
             get_runtime().materialize()
 
     def _finish_or_wait(self) -> None:
         """Gives the tree its memory at once, unless a program wants to be told before its first use."""
-        from .._peer import is_materialize_wrapped
+        from .._peer.inside import is_materialize_wrapped
 
         if is_materialize_wrapped():
             self._at_first_use = True

@@ -1,5 +1,5 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._peer import get_os_name, package_root
+from .._peer.inside import get_os_name, package_root
 
 __all__ = ["get_os_name", "package_root"]

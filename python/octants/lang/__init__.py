@@ -66,6 +66,6 @@ def __getattr__(name: str):
 
     if not name.startswith("_") and hasattr(octants, name):
         return getattr(octants, name)
-    from .._not_yet import message
+    from .._peer.not_yet import message
 
     raise AttributeError(message(name) or message(f"lang.{name}") or f"module {__name__!r} has no attribute {name!r}")

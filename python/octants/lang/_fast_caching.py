@@ -1,5 +1,5 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._peer import FIELD_METADATA_CACHE_VALUE
+from .._peer.inside import FIELD_METADATA_CACHE_VALUE
 
 __all__ = ["FIELD_METADATA_CACHE_VALUE"]

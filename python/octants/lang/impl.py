@@ -9,7 +9,7 @@ from .._matrix import Matrix, Vector
 from .._ndarrays import Ndarray, ndarray
 from .._octants import BufferView, Kernel
 from .._octants import is_compiling as inside_kernel
-from .._peer import PyQuadrants, current_cfg, get_max_shared_memory_bytes, get_runtime
+from .._peer.inside import PyQuadrants, current_cfg, get_max_shared_memory_bytes, get_runtime
 from .._session import reset
 
 __all__ = [

@@ -10,7 +10,7 @@ from .._field_language import (
 )
 from .._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
 from .._language import loop_config
-from .._peer import get_runtime
+from .._peer.inside import get_runtime
 from .._session import (
     amdgpu,
     arm64,

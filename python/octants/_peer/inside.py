@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import _session
-from ._fields.builder import materialise_root
+from .. import _session
+from .._fields.builder import materialise_root
 
 
 class _Program:
@@ -70,7 +70,7 @@ def current_cfg():
 def get_max_shared_memory_bytes(*, is_lowerbound_ok: bool) -> int:
     """How much memory the threads of a block can share: none on a CPU. Arrays in it are not in Octants yet."""
     if _session.runtime.arch == "cuda":
-        from .simt import block
+        from ..simt import block
 
         return block.SharedArray()
     if is_lowerbound_ok:
@@ -102,7 +102,7 @@ def with_amdgpu() -> bool:
 FIELD_METADATA_CACHE_VALUE = "add_value_to_cache_key"
 
 #: The folder that the package is installed in.
-package_root = os.path.dirname(os.path.abspath(__file__))
+package_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def get_os_name() -> str:

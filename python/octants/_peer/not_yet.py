@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .exceptions import OctantsCompilationError
+from ..exceptions import OctantsCompilationError
 
 #: What to use in place of a name.
 INSTEAD = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import sys
 
-from . import profiler
-from ._fields.making import field, matrix_field, vector_field
-from ._language import _marked, _only_in_kernels
-from .ad import Tape
-from .math import pi
-from .tools.image import imread, imresize, imwrite
-from .types import ndarray as any_arr
-from .types import ndarray as ext_arr
+from .. import profiler
+from .._fields.making import field, matrix_field, vector_field
+from .._language import _marked, _only_in_kernels
+from ..ad import Tape
+from ..math import pi
+from ..tools.image import imread, imresize, imwrite
+from ..types import ndarray as any_arr
+from ..types import ndarray as ext_arr
 
 __all__ = [
     "Tape", "any_arr", "block_dim", "clear_kernel_profile_info", "ext_arr", "hex_to_rgb", "imread", "imresize", "imwrite", "kernel_profiler_clear",

@@ -9,7 +9,7 @@ import importlib
 import sys
 from importlib.machinery import ModuleSpec
 
-from ._not_yet import message
+from .not_yet import message
 
 #: The systems that Octants has the names of.
 PEERS = ("quadrants", "taichi")
