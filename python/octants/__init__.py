@@ -15,7 +15,6 @@ import sys
 from . import _session, ad, experimental, math, profiler, types
 from ._compile import compile, compile_all  # noqa: A004
 from ._data_oriented import data_oriented
-from ._decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._extensions import extension, is_extension_enabled
 from ._field_language import (
     activate,
@@ -94,6 +93,8 @@ from ._language import (
 )
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
+from ._matrix.decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
+from ._matrix.struct import OfClass, Struct, dataclass
 from ._ndarrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
 from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
@@ -125,7 +126,6 @@ from ._session import (
     x86_64,
 )
 from ._streams import Event, Stream, create_event, create_stream
-from ._struct import OfClass, Struct, dataclass
 from ._tensor import Backend, MatrixTensor, Tensor, VectorTensor, matrix_tensor, tensor, vector_tensor, wrap
 from .exceptions import (
     OctantsAssertionError,

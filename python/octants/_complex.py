@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ._host_forms import of_common_type, on_host
 from ._language import abs, atan2, cos, exp, log, one, select, sin, sqrt  # noqa: A004
 from ._matrix import Vector
-from ._matrix_methods import norm, norm_sqr
+from ._matrix.host_forms import of_common_type, on_host
+from ._matrix.methods import norm, norm_sqr
 from ._pyfunc import pyfunc
 
 

@@ -11,8 +11,8 @@ import contextlib
 import functools
 import math
 
-from ._elementwise import ELEMENTWISE, apply
 from ._matrix import Matrix, Vector
+from ._matrix.elementwise import ELEMENTWISE, apply
 from ._octants import Expr, trace_call
 from .exceptions import OctantsSyntaxError, OctantsTypeError
 
@@ -239,7 +239,7 @@ def _typed(x, dtype):
 @_marked("cast")
 def cast(x, dtype):
     """``x`` converted by value to ``dtype``."""
-    from ._conversion import converted
+    from ._matrix.conversion import converted
     from .types import to_numpy_type
 
     wanted = _numpy().dtype(to_numpy_type(dtype))
@@ -315,7 +315,7 @@ def volatile_load(target):
 @_marked("random")
 def random(dtype=float):
     """A random number: a real in [0, 1), or an integer of all values of its type. Each iteration of a loop draws its own."""
-    from ._promotion import data_type
+    from ._matrix.promotion import data_type
 
     np = _numpy()
     scalar = data_type(dtype)

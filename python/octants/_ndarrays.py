@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import copy, deepcopy
 
 from . import _octants
-from ._matrix_types import MatrixType
+from ._matrix.promotion import data_type
+from ._matrix.types import MatrixType
 from ._octants import host_only
-from ._promotion import data_type
 from ._session import is_watched, runtime
 from ._tensor import Tensor
 from ._torch import set_from_torch, shared_on_host, torch_of

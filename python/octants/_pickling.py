@@ -137,7 +137,7 @@ def set_companions(field, contents: dict) -> None:
 def _type_of(field):
     """What ``oc.field`` made it of, or types of the entries."""
     from ._fields.matrix import MatrixField
-    from ._matrix_types import matrix, vector
+    from ._matrix.types import matrix, vector
 
     if not isinstance(field, MatrixField):
         return field.dtype

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from . import _language as lang
-from ._promotion import data_type
+from ._matrix.promotion import data_type
 from ._pyfunc import pyfunc
 from .types import Template
 

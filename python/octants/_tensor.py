@@ -197,7 +197,7 @@ def _element_shape(inner) -> tuple[int, ...]:
 
 def _element_type(field):
     """The type of a field's elements, as ``oc.field`` takes it."""
-    from ._matrix_types import matrix, vector
+    from ._matrix.types import matrix, vector
 
     extents = _element_shape(field)
     if not extents:
@@ -218,7 +218,7 @@ def tensor(dtype, shape, *, backend=Backend.NDARRAY, layout=None, needs_grad=Fal
     ``layout=(1, 0)`` lays the axes out in another order in memory, the slowest first; programs do not see a difference.
     ``needs_grad=True`` makes ``x.grad`` too, for reals.
     """
-    from ._matrix_types import MatrixType
+    from ._matrix.types import MatrixType
 
     _refuse("oc.tensor", unknown, "backend, dtype, layout, needs_grad, shape")
     if layout is not None and isinstance(dtype, MatrixType):
@@ -228,7 +228,7 @@ def tensor(dtype, shape, *, backend=Backend.NDARRAY, layout=None, needs_grad=Fal
 
 def vector_tensor(n, dtype, shape, *, backend=Backend.NDARRAY, needs_grad=False, **unknown) -> Tensor:
     """A zeroed tensor of vectors: ``oc.Vector.tensor(3, oc.f32, shape=100)``."""
-    from ._matrix_types import vector
+    from ._matrix.types import vector
 
     _refuse("oc.Vector.tensor", unknown, "backend, dtype, n, needs_grad, shape")
     return _made(vector(n, dtype), shape, backend, None, needs_grad)
@@ -236,7 +236,7 @@ def vector_tensor(n, dtype, shape, *, backend=Backend.NDARRAY, needs_grad=False,
 
 def matrix_tensor(n, m, dtype, shape, *, backend=Backend.NDARRAY, needs_grad=False, **unknown) -> Tensor:
     """A zeroed tensor of matrices: ``oc.Matrix.tensor(3, 3, oc.f32, shape=100)``."""
-    from ._matrix_types import matrix
+    from ._matrix.types import matrix
 
     _refuse("oc.Matrix.tensor", unknown, "backend, dtype, m, n, needs_grad, shape")
     return _made(matrix(n, m, dtype), shape, backend, None, needs_grad)
@@ -251,9 +251,9 @@ def _refuse(name: str, unknown: dict, accepted: str) -> None:
 
 def _made(dtype, shape, backend, layout, needs_grad) -> Tensor:
     from ._fields.making import field
-    from ._matrix_types import MatrixType
+    from ._matrix.promotion import data_type
+    from ._matrix.types import MatrixType
     from ._ndarrays import ndarray
-    from ._promotion import data_type
 
     host_only("tensor")
     try:

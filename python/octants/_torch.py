@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from ._matrix.promotion import numpy_type
 from ._octants import host_only, tell_of_write
-from ._promotion import numpy_type
 from .exceptions import OctantsRuntimeError
 
 

@@ -143,13 +143,13 @@ def test_what_is_no_short_list(values):
 
 
 def test_numpy_says_nothing_of_infinities(monkeypatch):
-    from octants import _quiet
+    from octants._matrix import quiet
 
     big = oc.Vector([1e308, 1.0])
-    for way in (_quiet._by_context, _quiet._by_errstate):
+    for way in (quiet._by_context, quiet._by_errstate):
         call = way()
         assert call is not None
-        monkeypatch.setattr(_quiet, "quietly", call)
+        monkeypatch.setattr(quiet, "quietly", call)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             before = np.geterr()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .._matrix import Matrix, Vector, checked_index, matrix_over, swizzle_positions
-from .._struct import Struct
-from .._swizzles import SWIZZLES
+from .._matrix.struct import Struct
+from .._matrix.swizzles import SWIZZLES
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import weakref
 
-from .._matrix_types import MatrixType
+from .._matrix.promotion import data_type
+from .._matrix.struct import StructType
+from .._matrix.types import MatrixType
 from .._octants import DataType, refusal
-from .._promotion import data_type
-from .._struct import StructType
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
 from .axes import MAX_AXES, Axes, axes
 from .builder import FieldsBuilder, current_root

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weakref
 
+from .._matrix.promotion import numpy_type, promoted
 from .._octants import DataType
-from .._promotion import numpy_type, promoted
 from .._torch import torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
 from . import numpy_arrays

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._conversion import converted
-from .._promotion import numpy_type
+from .._matrix.conversion import converted
+from .._matrix.promotion import numpy_type
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import weakref
 
+from .._matrix.promotion import data_type, numpy_type, of_numpy, promoted
 from .._numpy_protocol import as_type
 from .._octants import DataType, dtypes, host_only, is_compiling
-from .._promotion import data_type, numpy_type, of_numpy, promoted
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
 from . import numpy_arrays
 from .elements import matrix_element, struct_element
@@ -19,7 +19,7 @@ TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
     from typing import Any
 
-    from .._struct import StructType
+    from .._matrix.struct import StructType
 
 WORD_BITS = (8, 16, 32, 64)
 
@@ -543,7 +543,7 @@ class PackedStructField(_PackedField):
             self._member_fields[name][index] = part
 
     def _member_values(self, value) -> dict:
-        from .._struct import Struct
+        from .._matrix.struct import Struct
 
         given = dict(value.items) if isinstance(value, Struct) else value
         if not isinstance(given, dict):

@@ -8,11 +8,11 @@ side.
 from __future__ import annotations
 
 from .. import _language as lang
-from .._conversion import converted
 from .._field_language import deactivate_all
 from .._matrix import Vector
+from .._matrix.conversion import converted
+from .._matrix.promotion import numpy_type
 from .._primitive_types import i32
-from .._promotion import numpy_type
 from .._session import is_watched, kernel, runtime
 from ..types import Template, ndarray
 

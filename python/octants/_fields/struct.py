@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._matrix.struct import Struct, StructType
 from .._session import is_watched
-from .._struct import Struct, StructType
 from .elements import struct_element
 from .field import Field
 

@@ -7,8 +7,8 @@ from weakref import ref
 
 from .._fields.matrix import MatrixField
 from .._fields.scalar import ScalarField
+from .._matrix.struct import Struct
 from .._octants import Kernel, Ndarray, StepCheck, WriteLog, host_only, refusal
-from .._struct import Struct
 from ..exceptions import OctantsRuntimeError
 from .arrays import is_torch, numbers_of, own_fields, unwrapped
 from .copies import are_alike, checksum, copied, like, next_copy, put

@@ -6,8 +6,8 @@ Owns what was read. A number is known again by its value; what the host has comp
 from __future__ import annotations
 
 from .._fields.field import Field, user_line
+from .._matrix.struct import Struct
 from .._octants import Ndarray, refusal
-from .._struct import Struct
 from .arrays import numbers_of
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight

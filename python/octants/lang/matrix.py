@@ -2,7 +2,7 @@
 
 from .._fields.matrix import MatrixField
 from .._matrix import Matrix, Vector
-from .._matrix_types import MatrixType, VectorType
+from .._matrix.types import MatrixType, VectorType
 from .._ndarrays import MatrixNdarray, VectorNdarray
 
 __all__ = ["Matrix", "MatrixField", "MatrixNdarray", "MatrixType", "Vector", "VectorNdarray", "VectorType"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 
 from .._data_oriented import data_oriented
+from .._matrix.promotion import numpy_type
 from .._ndarrays import Ndarray, ndarray
 from .._octants import host_only
-from .._promotion import numpy_type
 from .._tensor import Tensor
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from ..types import f32, i32, i64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy
 
+from .._matrix.promotion import numpy_type
 from .._octants import SparseAnalysis, SparseFactor, host_only
-from .._promotion import numpy_type
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from ..types import f32
 from ._compressed import Compressed

@@ -8,7 +8,6 @@ stand where a real of any width is meant, because an integer does not widen a re
 from __future__ import annotations
 
 from .._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
-from .._host_forms import of_common_type, on_host
 from .._language import (
     _marked,
     _numpy,
@@ -33,9 +32,10 @@ from .._language import (
     zero,
 )
 from .._matrix import Matrix, Vector
-from .._matrix_methods import identity
-from .._matrix_types import SessionMatrixType as _MatrixType
-from .._matrix_types import SessionVectorType as _VectorType
+from .._matrix.host_forms import of_common_type, on_host
+from .._matrix.methods import identity
+from .._matrix.types import SessionMatrixType as _MatrixType
+from .._matrix.types import SessionVectorType as _VectorType
 from .._pyfunc import pyfunc
 from ..types import i32, u32
 

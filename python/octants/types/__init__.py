@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import _primitive_types
-from .._matrix_types import MatrixType, VectorType, matrix, vector
+from .._matrix.promotion import numpy_type
+from .._matrix.struct import StructType, struct
+from .._matrix.types import MatrixType, VectorType, matrix, vector
 from .._octants import DataType
 from .._primitive_types import *  # noqa: F403
-from .._promotion import numpy_type
-from .._struct import StructType, struct
 from .._tensor import Tensor
 from . import primitive_types, quant
 

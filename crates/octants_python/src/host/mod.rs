@@ -283,7 +283,7 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn tensor_method(&self, name: &str) -> Option<Object<'py>> {
-        let methods = self.py.import("octants._matrix_methods").ok()?.getattr("METHODS").ok()?;
+        let methods = self.py.import("octants._matrix.methods").ok()?.getattr("METHODS").ok()?;
         methods.get_item(name).ok()
     }
 

@@ -189,12 +189,12 @@ pub fn require_numbers(array: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(format!("from_numpy takes an array of numbers, not of {}", dtype.str()?)))
 }
 
-/// The argument as a C-contiguous array of the type, converted (as `octants._conversion` says) and copied only where needed.
+/// The argument as a C-contiguous array of the type, converted (as `octants._matrix.conversion` says) and copied only where needed.
 pub fn contiguous<'py>(object: &Bound<'py, PyAny>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let mut object = object.clone();
     if View::of(&object).and_then(|view| view.scalar()) != Some(scalar) {
-        let conversion = py.import("octants._conversion")?;
+        let conversion = py.import("octants._matrix.conversion")?;
         object = conversion.call_method1("converted", (object, dtype::numpy_name(scalar)))?;
     }
     let options = PyDict::new(py);

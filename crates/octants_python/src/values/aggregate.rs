@@ -293,7 +293,7 @@ pub fn name_of(data: Data) -> String {
 
 /// The package's type of such vectors or matrices.
 pub fn type_object(py: Python<'_>, tensor: TensorType) -> PyResult<Object<'_>> {
-    let types = py.import("octants._matrix_types")?;
+    let types = py.import("octants._matrix.types")?;
     let scalar = dtype::object_of(py, tensor.elem);
     match tensor.shape {
         TensorShape::Vector(n) => types.getattr("vector")?.call1((n, scalar)),

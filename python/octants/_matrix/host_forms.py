@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 
-from . import _quiet
-from ._matrix import Matrix, cast_array, holds_expression, matrix_over
-from ._matrix_operators import declared_type, operand
-from ._promotion import data_type, numpy_type, of_numpy, promoted
+from . import Matrix, cast_array, holds_expression, matrix_over, quiet
+from .operators import declared_type, operand
+from .promotion import data_type, numpy_type, of_numpy, promoted
 
 
 def on_host(form):
@@ -83,7 +82,7 @@ def stacked(axis: int):
             return text(vectors)
         arrays, declared = zip(*operands, strict=True)
         common = promoted([(array.dtype, dt is not None) for array, dt in zip(arrays, declared, strict=True)])
-        entries = _quiet.quietly(numpy.array, arrays, common)
+        entries = quiet.quietly(numpy.array, arrays, common)
         return matrix_over(entries if axis == 0 else entries.T.copy(), declared_type(common, *declared))
 
     return form

@@ -6,11 +6,11 @@ Inside a kernel the compiler recognises ``Struct`` and struct types by their mar
 
 from __future__ import annotations
 
-from ._matrix import Matrix, holds_expression
-from ._matrix_types import MatrixType
-from ._octants import trace_call
-from ._promotion import data_type
-from .exceptions import OctantsSyntaxError, OctantsTypeError
+from .._octants import trace_call
+from ..exceptions import OctantsSyntaxError, OctantsTypeError
+from . import Matrix, holds_expression
+from .promotion import data_type
+from .types import MatrixType
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class StructType:
 
     def field(self, shape=None, **options):
         """A field of such structs; the options are those of ``oc.Struct.field``."""
-        from ._fields.making import struct_type_field
+        from .._fields.making import struct_type_field
 
         return struct_type_field(self, shape, **options)
 

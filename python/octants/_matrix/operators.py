@@ -5,10 +5,11 @@ They run in numpy, with the type rules of kernels. Nothing is broadcast but numb
 
 from __future__ import annotations
 
-from . import _matrix, _quiet
-from ._octants import DataType, plain_array
-from ._promotion import default_integer, default_real, divided, left_type, numpy_type, of_numpy, powered, promoted
-from .exceptions import OctantsTypeError
+from .. import _matrix
+from .._octants import DataType, plain_array
+from ..exceptions import OctantsTypeError
+from . import quiet
+from .promotion import default_integer, default_real, divided, left_type, numpy_type, of_numpy, powered, promoted
 
 #: By numpy's name: the sign, and how the operands' types meet.
 _ARITHMETIC = {
@@ -259,7 +260,7 @@ def _quick_binary(ufunc: str, left, right):
         is_same = _is_of_same_type(number, kind, dt)
     if not is_same or not (_is_quick_of_integers(ufunc, number, b) if kind in "il" else ufunc in _OF_REALS):
         return None
-    return _matrix.matrix_over(_quiet.quietly(numpy_function(ufunc), a, b), dt)
+    return _matrix.matrix_over(quiet.quietly(numpy_function(ufunc), a, b), dt)
 
 
 def _is_of_same_type(number, kind: str, dt) -> bool:
@@ -311,7 +312,7 @@ def _binary(ufunc: str, left, right):
         raise ZeroDivisionError(f"integer division by zero in '{sign}'")
     # Powers of integers wrap, whatever the type that they are computed in, and the exponent is no value of that type.
     computed = numpy_function("dtype")("int64") if sign == "**" and integral else common
-    result = _quiet.quietly(_converted, numpy_function(ufunc), a, b, computed, common)
+    result = quiet.quietly(_converted, numpy_function(ufunc), a, b, computed, common)
     return _matrix.matrix_over(result, declared_type(common, a_type, b_type))
 
 
@@ -372,7 +373,7 @@ def _matmul(left, right):
     if a.shape[-1] != b.shape[0]:
         raise OctantsTypeError(f"unsupported operand shapes for '@': {a.shape} and {b.shape}")
     common = _common_type(promoted, a.dtype, a_type is not None, b.dtype, b_type is not None)
-    result = numpy.asarray(_quiet.quietly(numpy.matmul, a.astype(common, copy=False), b.astype(common, copy=False)))
+    result = numpy.asarray(quiet.quietly(numpy.matmul, a.astype(common, copy=False), b.astype(common, copy=False)))
     return _matrix.matrix_over(result, declared_type(common, a_type, b_type))
 
 

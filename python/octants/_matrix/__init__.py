@@ -1,7 +1,7 @@
 """Vectors and matrices on the host: values that hold a numpy array, with the operators that they have in kernels.
 
 Inside a kernel the compiler recognises the constructors by their mark ``__octants__`` and never runs them. Methods are in
-``_matrix_methods``, typed constructors in ``_matrix_types``. This module knows nothing of devices.
+``methods``, typed constructors in ``types``. This module knows nothing of devices.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 
-from ._conversion import converted
-from ._matrix_operators import Operators, by_ufunc, declared_type
-from ._numpy_protocol import as_type
-from ._octants import DataType, Expr, plain_array, trace_call
-from ._promotion import data_type, is_weak, numpy_type, promoted
-from ._swizzles import SWIZZLES, swizzles
-from .exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
+from .._numpy_protocol import as_type
+from .._octants import DataType, Expr, plain_array, trace_call
+from ..exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
+from .conversion import converted
+from .operators import Operators, by_ufunc, declared_type
+from .promotion import data_type, is_weak, numpy_type, promoted
+from .swizzles import SWIZZLES, swizzles
 
 
 class Matrix(Operators):
@@ -61,7 +61,7 @@ class Matrix(Operators):
         """The field that this form of Taichi's means to a program that runs as such a one; else ``None``."""
         if "taichi" not in sys.modules:
             return None
-        from ._peer import taichi
+        from .._peer import taichi
 
         if not taichi.is_installed():
             return None
@@ -69,7 +69,7 @@ class Matrix(Operators):
 
     def __class_getitem__(cls, parameters):
         """``oc.Matrix[n, m, dtype]`` and ``oc.Vector[n, dtype]``: the types ``oc.types.matrix(...)`` and ``oc.types.vector(...)``."""
-        from ._matrix_types import matrix, vector
+        from .types import matrix, vector
 
         make = vector if issubclass(cls, Vector) else matrix
         return make(*parameters) if isinstance(parameters, tuple) else make(parameters)

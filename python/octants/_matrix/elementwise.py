@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from . import _quiet
-from ._matrix import TYPES, Matrix, cast_array, matrix_over
-from ._matrix_operators import are_alike, declared_type, numpy_function, operand, same_shape
-from ._promotion import data_type, numpy_type, promoted
-from .exceptions import OctantsTypeError
+from ..exceptions import OctantsTypeError
+from . import TYPES, Matrix, cast_array, matrix_over, quiet
+from .operators import are_alike, declared_type, numpy_function, operand, same_shape
+from .promotion import data_type, numpy_type, promoted
 
 #: Names of the language's functions that go entry by entry.
 ELEMENTWISE = frozenset(
@@ -43,7 +42,7 @@ def _quick(name: str, function, args):
         return None
     if ufunc is None:
         return None
-    return matrix_over(_quiet.quietly(numpy_function(ufunc), *operands), dt)
+    return matrix_over(quiet.quietly(numpy_function(ufunc), *operands), dt)
 
 
 def _quick_select(condition=None, a=None, b=None):

@@ -15,14 +15,14 @@ Singular values of a 2×2 matrix that differ by less than 32 units are taken as 
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._host_forms import of_real_type, on_host
-from ._matrix import Matrix, Vector
-from ._matrix_methods import cols, cross, dot
-from ._octants import dtypes
-from ._promotion import data_type
-from ._pyfunc import pyfunc
-from .types import Template
+from .. import _language as lang
+from .._octants import dtypes
+from .._pyfunc import pyfunc
+from ..types import Template
+from . import Matrix, Vector
+from .host_forms import of_real_type, on_host
+from .methods import cols, cross, dot
+from .promotion import data_type
 
 f64 = dtypes["f64"]
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import operator
 
-from . import _language as lang
-from ._host_forms import of_common_type, on_host, stacked
-from ._matrix import Matrix, Vector, array_of, cast_array, matrix_over
-from ._promotion import data_type, numpy_type
-from ._pyfunc import pyfunc
-from .exceptions import OctantsTypeError
-from .types import Template
+from .. import _language as lang
+from .._pyfunc import pyfunc
+from ..exceptions import OctantsTypeError
+from ..types import Template
+from . import Matrix, Vector, array_of, cast_array, matrix_over
+from .host_forms import of_common_type, on_host, stacked
+from .promotion import data_type, numpy_type
 
 METHODS: dict = {}
 
@@ -520,14 +520,14 @@ def cols(cols: Template):
 
 def _matrix_ndarray(n, m, dtype, shape, needs_grad=False, *, needs_dual=False):
     """A zeroed array of matrices: ``oc.Matrix.ndarray(3, 3, oc.f32, shape=100)``."""
-    from ._matrix_types import matrix
+    from .types import matrix
 
     return matrix(n, m, dtype).ndarray(shape, needs_grad=needs_grad, needs_dual=needs_dual)
 
 
 def _vector_ndarray(n, dtype, shape, needs_grad=False, *, needs_dual=False):
     """A zeroed array of vectors: ``oc.Vector.ndarray(3, oc.f32, shape=100)``."""
-    from ._matrix_types import vector
+    from .types import vector
 
     return vector(n, dtype).ndarray(shape, needs_grad=needs_grad, needs_dual=needs_dual)
 

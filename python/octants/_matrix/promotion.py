@@ -7,7 +7,7 @@ a typed value they count as the session's default type.
 
 from __future__ import annotations
 
-from ._octants import DataType, dtypes
+from .._octants import DataType, dtypes
 
 
 def default_real() -> DataType:
@@ -32,7 +32,7 @@ _session = None
 def _imported_session():
     """The module of the session, which is made of this one. Importing it each time takes 0.4 µs."""
     global _session
-    from . import _session as module
+    from .. import _session as module
 
     _session = module
     return module

@@ -6,10 +6,10 @@ Inside a kernel the compiler recognises a type by its mark ``__octants__`` and c
 
 from __future__ import annotations
 
-from ._matrix import Matrix, array_of, cast_array, holds_expression, matrix_over
-from ._octants import DataType, plain_array, trace_call
-from ._promotion import data_type, default_integer, default_real, default_unsigned, numpy_type
-from .exceptions import OctantsSyntaxError, OctantsTypeError
+from .._octants import DataType, plain_array, trace_call
+from ..exceptions import OctantsSyntaxError, OctantsTypeError
+from . import Matrix, array_of, cast_array, holds_expression, matrix_over
+from .promotion import data_type, default_integer, default_real, default_unsigned, numpy_type
 
 #: A type with more entries is allowed, with a warning: every operation on it is compiled entry by entry.
 MANY_ENTRIES = 144
@@ -94,13 +94,13 @@ class MatrixType:
 
     def ndarray(self, shape, needs_grad=False, *, needs_dual=False):
         """A zeroed array of such matrices."""
-        from ._ndarrays import ndarray
+        from .._ndarrays import ndarray
 
         return ndarray(self, shape, needs_grad=needs_grad, needs_dual=needs_dual)
 
     def field(self, shape=None, **options):
         """A field of such vectors or matrices; the options are those of ``oc.field``."""
-        from ._fields.making import field
+        from .._fields.making import field
 
         return field(self, shape, **options)
 
@@ -179,7 +179,7 @@ SessionVectorType = _of_session(VectorType)
 
 
 def _of_math(name: str):
-    from . import math
+    from .. import math
 
     return getattr(math, name)
 
