@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 import octants as oc
-from octants import _options
 from octants._octants import Runtime
+from octants._session import options
 
 #: In the order that a test runs on them.
 DEVICES = ("cpu", "reference", "remote", "cuda")
@@ -36,5 +36,5 @@ _kept: list[Runtime] = []
 
 def _keep_open(device: str) -> None:
     runtime = Runtime()
-    runtime.begin(runtime.open(device, oc.f32, oc.i32, _options.resolve({})))
+    runtime.begin(runtime.open(device, oc.f32, oc.i32, options.resolve({})))
     _kept.append(runtime)

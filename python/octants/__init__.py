@@ -13,9 +13,7 @@ from __future__ import annotations
 import sys
 
 from . import _session, ad, experimental, math, profiler, types
-from ._compile import compile, compile_all  # noqa: A004
 from ._data_oriented import data_oriented
-from ._extensions import extension, is_extension_enabled
 from ._field_language import (
     activate,
     append,
@@ -99,7 +97,6 @@ from ._ndarrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, nda
 from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
 from ._peer.install_as import install_as
-from ._perf_dispatch import perf_dispatch
 from ._primitive_types import *  # noqa: F403
 from ._pyfunc import pyfunc
 from ._random import randn
@@ -125,7 +122,10 @@ from ._session import (
     x64,
     x86_64,
 )
-from ._streams import Event, Stream, create_event, create_stream
+from ._session.compile import compile, compile_all  # noqa: A004
+from ._session.extensions import extension, is_extension_enabled
+from ._session.perf_dispatch import perf_dispatch
+from ._session.streams import Event, Stream, create_event, create_stream
 from ._tensor import Backend, MatrixTensor, Tensor, VectorTensor, matrix_tensor, tensor, vector_tensor, wrap
 from .exceptions import (
     OctantsAssertionError,

@@ -17,7 +17,7 @@ def reduced_function(decorated, function, *options):
     module, qualname = function.__module__, function.__qualname__
     if _found(module, qualname) is decorated and not (module == "__main__" and _is_cloudpickle_at_work()):
         return qualname
-    from ._source import find_text
+    from ._session.source import find_text
 
     return rebuild_function, (isinstance(decorated, Kernel), function, options, find_text(function))
 

@@ -5,12 +5,12 @@ import os
 import pytest
 
 import octants as oc
-from octants import _options
+from octants._session import options
 
 
 @pytest.mark.no_device
 def test_every_option_is_accepted_and_shown():
-    for name, default in (_options.MEANINGFUL | _options.INERT).items():
+    for name, default in (options.MEANINGFUL | options.INERT).items():
         if default is not None and name not in ("offline_cache_file_path",):
             oc.init(arch=oc.cpu, **{"log_level": "error"} | {name: default if name != "log_level" else "error"})
             assert getattr(oc.cfg, name) == (default if name != "log_level" else "error")

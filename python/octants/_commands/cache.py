@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from .. import _options
 from .._octants import cache_clean, cache_usage, cache_verify
+from .._session import options
 
 
 def cache(arguments: list[str]) -> int | None:
@@ -14,7 +14,7 @@ def cache(arguments: list[str]) -> int | None:
     if not 1 <= len(arguments) <= 2 or arguments[0] not in ("info", "verify", "clean"):
         return None
     given = arguments[1] if len(arguments) > 1 else os.environ.get("OC_OFFLINE_CACHE_FILE_PATH", "")
-    folder = _options.cache_folder(given)
+    folder = options.cache_folder(given)
     if not os.path.lexists(folder):
         print(f"{folder}: nothing is kept there")
         return 0

@@ -15,7 +15,7 @@ from ..exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
 from .conversion import converted
 from .operators import Operators, by_ufunc, declared_type
 from .promotion import data_type, is_weak, numpy_type, promoted
-from .swizzles import SWIZZLES, swizzles
+from .swizzles import SWIZZLES, swizzle_properties
 
 
 class Matrix(Operators):
@@ -30,7 +30,7 @@ class Matrix(Operators):
     __octants__ = "Matrix"
 
     ndim = 2
-    vars().update(swizzles())
+    vars().update(swizzle_properties())
 
     _ranks = (1, 2)
     _wanted = "oc.Matrix takes a list of rows of equal length, or a flat list of numbers"

@@ -41,7 +41,7 @@ class Swizzle:
         return vector._swizzled(self)
 
 
-def swizzles() -> dict[str, object]:
+def swizzle_properties() -> dict[str, object]:
     """What a class of vectors has by these names."""
     found: dict[str, object] = {}
     for letters in SWIZZLES:

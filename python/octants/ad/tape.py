@@ -288,7 +288,7 @@ class _Streams:
         """The next launch is in this stream."""
         if stream is self._last:
             return
-        from .._streams import create_event
+        from .._session.streams import create_event
 
         event = create_event()
         event.record(self._last)

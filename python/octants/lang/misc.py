@@ -1,6 +1,5 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._extensions import extension, is_extension_enabled
 from .._field_language import (
     assume_in_range,
     block_local,
@@ -27,6 +26,7 @@ from .._session import (
     x64,
     x86_64,
 )
+from .._session.extensions import extension, is_extension_enabled
 
 __all__ = [
     "amdgpu", "arm64", "assume_in_range", "axes", "block_local", "cache_read_only", "cpu", "cuda", "dump_compile_config", "extension", "get_runtime", "gpu", "loop_unique", "no_activate", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il",

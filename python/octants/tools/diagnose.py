@@ -41,7 +41,7 @@ def main() -> None:
         ),
         ("memory", _memory()),
         ("libraries", ", ".join(_versions()) or "none"),
-        ("kept kernels", oc._options.cache_folder(os.environ.get("OC_OFFLINE_CACHE_FILE_PATH", ""))),
+        ("kept kernels", oc._session.options.cache_folder(os.environ.get("OC_OFFLINE_CACHE_FILE_PATH", ""))),
     )
     print("\nDevices\n")
     _table(*((name, _tried(name)) for name in _DEVICES), ("NVIDIA's driver", _nvidia()))

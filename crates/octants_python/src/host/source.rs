@@ -79,14 +79,14 @@ fn choose(
         return Ok(Arc::clone(text));
     }
     let py = function.py();
-    let is_text_of = py.import("octants._source")?.getattr("is_text_of")?;
+    let is_text_of = py.import("octants._session.source")?.getattr("is_text_of")?;
     for text in &texts {
         if is_text_of.call1((&**text, function))?.is_truthy()? {
             return Ok(Arc::clone(text));
         }
     }
     let name: String = code.getattr("co_name")?.extract()?;
-    let changed = py.import("octants._source")?.getattr("SourceChanged")?;
+    let changed = py.import("octants._session.source")?.getattr("SourceChanged")?;
     let message = format!("{path} was changed after Python imported `{name}` from it");
     Err(PyErr::from_value(changed.call1((message,))?))
 }
@@ -189,7 +189,7 @@ fn is_method(qualname: &str) -> bool {
 }
 
 fn elsewhere(function: &Bound<'_, PyFunction>) -> PyResult<(String, u32)> {
-    function.py().import("octants._source")?.getattr("find")?.call1((function,))?.extract()
+    function.py().import("octants._session.source")?.getattr("find")?.call1((function,))?.extract()
 }
 
 #[cfg(test)]

@@ -866,7 +866,7 @@ impl Kernel {
     fn src_ll_cache_observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let newest = self.specialisations(What::Value).first().map(|newest| newest.compiled.statistics());
         let found = newest.as_ref().is_some_and(|statistics| statistics.found);
-        let observations = py.import("octants._fastcache")?.getattr("Observations")?;
+        let observations = py.import("octants._session.fastcache")?.getattr("Observations")?;
         let checked = self.runtime.get().get().is_none_or(|current| current.fastcache.checked);
         let made = self.pure && checked && newest.is_some();
         observations.call1((made, made && found, made && !found))

@@ -20,7 +20,7 @@ impl Kernel {
     ) -> PyResult<Cow<'a, LowerOptions>> {
         if !self.pure {
             if current.fastcache.names_others {
-                let tell = py.import("octants._fastcache")?.getattr("tell_not_pure")?;
+                let tell = py.import("octants._session.fastcache")?.getattr("tell_not_pure")?;
                 tell.call1((&self.signature.name,))?;
             }
             return Ok(if self.graph {
@@ -35,7 +35,7 @@ impl Kernel {
         }
         let objects = PyTuple::new(py, arguments.iter().map(ToOwned::to_owned))?;
         let names = self.signature.params.iter().map(|param| param.name.clone()).collect::<Vec<_>>();
-        let check = py.import("octants._fastcache")?.getattr("check_arguments")?;
+        let check = py.import("octants._session.fastcache")?.getattr("check_arguments")?;
         check.call1((&self.signature.qualname, names, objects))?;
         Ok(Cow::Owned(pure))
     }

@@ -19,7 +19,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._complex",
     "octants._matrix.decompositions",
     "octants._matrix.elementwise",
-    "octants._extensions",
+    "octants._session.extensions",
     "octants._field_language",
     "octants._frexp",
     "octants._matrix.host_forms",

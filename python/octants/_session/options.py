@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ._octants import processors
+from .._octants import processors
 
 #: Options that the compiler or the runtime reads, with their defaults. ``None`` means "decided by the session".
 MEANINGFUL: dict[str, object] = {
@@ -163,7 +163,7 @@ def _without_taichi(given: dict[str, object]) -> dict[str, object]:
     """Without options of Taichi alone, of which a program that runs as Taichi's is told once."""
     if "taichi" not in sys.modules or given.keys() <= MEANINGFUL.keys() | INERT.keys():
         return given
-    from ._peer import taichi
+    from .._peer import taichi
 
     dropped = sorted(taichi.OPTIONS & given.keys() - MEANINGFUL.keys() - INERT.keys()) if taichi.is_installed() else []
     if dropped:

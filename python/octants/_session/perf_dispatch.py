@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Hashable
 from operator import is_ as _is
 
-from . import _logging, _session
-from ._streams import Stream
-from .exceptions import OctantsRuntimeError, OctantsSyntaxError
+from .. import _logging, _session
+from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
+from .streams import Stream
 
 #: Calls after which the implementations are timed anew, where the program says neither calls nor seconds.
 _REPEAT_AFTER_COUNT = 300

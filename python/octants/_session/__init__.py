@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import _forked, _logging, _options
-from ._octants import DataType, Func, Kernel, OpenSession, Runtime, dtypes, host_only
-from .exceptions import OctantsDeviceUnavailable
+from .. import _logging
+from .._octants import DataType, Func, Kernel, OpenSession, Runtime, dtypes, host_only
+from ..exceptions import OctantsDeviceUnavailable
+from . import forked as _forked
+from . import options as _options
 
 #: The one piece of state of the package: which session is current.
 runtime = Runtime()
@@ -131,7 +133,7 @@ def init(
 
 def reset():
     """Ends the session. Arrays made in it refuse from now on; kernels compile again when they are called."""
-    from ._peer.inside import get_runtime
+    from .._peer.inside import get_runtime
 
     get_runtime().clear()
 
@@ -142,7 +144,7 @@ def end():
     runtime.end()
     cfg = None
     if runtime.call_hook is not None:
-        from .ad.tape import forget_watchers
+        from ..ad.tape import forget_watchers
 
         forget_watchers()
 
@@ -151,7 +153,7 @@ def is_watched() -> bool:
     """Whether a Tape or a FwdMode sees what this thread does."""
     if runtime.call_hook is None:
         return False
-    from .ad.tape import watchers
+    from ..ad.tape import watchers
 
     return any(watcher._sees_copies for watcher in watchers())
 
@@ -161,7 +163,7 @@ def sync(*, all: bool = False):
 
     Fields under ``oc.root`` get their memory, if they have none yet.
     """
-    from ._fields.builder import materialise_root
+    from .._fields.builder import materialise_root
 
     host_only("sync")
     materialise_root()
@@ -243,8 +245,8 @@ def _check_version(required: str) -> None:
     """
     import re
 
-    from . import __version__
-    from ._octants import __version__ as __version_str__
+    from .. import __version__
+    from .._octants import __version__ as __version_str__
 
     numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![^.+a-z-])", required) if isinstance(required, str) else None
     if numbers is None:
@@ -300,7 +302,7 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
     other, but takes no ``qd_stream`` and has no ``oc.stream_parallel`` blocks.
     """
     if checkpoints and not graph:
-        from .exceptions import OctantsSyntaxError
+        from ..exceptions import OctantsSyntaxError
 
         raise OctantsSyntaxError("checkpoints=True requires graph=True")
     if pure is not None:
@@ -308,7 +310,7 @@ def kernel(fn=None, *, pure=None, fastcache=False, graph=False, checkpoints=Fals
 
         warnings.warn("pure is deprecated; use fastcache", DeprecationWarning, stacklevel=2)
     if checkpoints:
-        from .exceptions import OctantsSyntaxError
+        from ..exceptions import OctantsSyntaxError
 
         raise OctantsSyntaxError("checkpoints=True is not in Octants yet: launch the kernels one after the other")
     return _decorate(Kernel, fn, bool(fastcache or pure), bool(graph))
@@ -344,11 +346,11 @@ def _decorate(kind, fn, *options):
         decorated = kind(fn, runtime, *options)
         decorated.__doc__, decorated.__module__ = fn.__doc__, fn.__module__
         return decorated
-    from .exceptions import OctantsSyntaxError
+    from ..exceptions import OctantsSyntaxError
 
     name = kind.__name__.lower()
     # What is registered with a perf_dispatch is the kernel, not the function in it.
-    if isinstance(fn, (Kernel, Func)) or type(fn).__module__ == "octants._perf_dispatch":
+    if isinstance(fn, (Kernel, Func)) or type(fn).__module__ == "octants._session.perf_dispatch":
         raise OctantsSyntaxError(
             f"[KERNEL_ANNOTATION_ORDER] @oc.{name} stands above another decorator of Octants; a function takes one of them"
         )

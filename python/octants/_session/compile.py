@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from ._octants import BoundKernel, Kernel, host_only
+from .._octants import BoundKernel, Kernel, host_only
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:

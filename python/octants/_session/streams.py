@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import _octants
-from ._session import runtime
+from .. import _octants
+from . import runtime
 
 
 class Stream(_octants.Stream):

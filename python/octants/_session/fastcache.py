@@ -10,7 +10,7 @@ import types
 import warnings
 from typing import NamedTuple
 
-from ._octants import BoundKernel, DataType, Func, Kernel
+from .._octants import BoundKernel, DataType, Func, Kernel
 
 #: What is part of a program's text.
 _DEFINITIONS = (
