@@ -233,7 +233,7 @@ class Field(_octants.Field):
     def copy_from(self, other, *, qd_stream=None) -> None:
         """Sets all elements to those of another field of the same shape. In a Tape or in FwdMode, derivatives go with them."""
         other = other._impl if isinstance(other, Tensor) else other
-        is_packed = getattr(type(other), "__octants_encoded__", None) == "octants._quantised"
+        is_packed = getattr(type(other), "__octants_encoded__", None) == "octants._fields.quantised_elements"
         if not isinstance(other, Field) and not is_packed:
             raise TypeError(f"Cannot copy from a non-field object: {type(other).__name__}")
         if self.shape != other.shape:

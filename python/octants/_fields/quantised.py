@@ -1,7 +1,7 @@
 """Quantised fields on the host: numbers of a few bits each, which share words, the elements of an ordinary field.
 
 ``BitpackedFields`` puts elements of several fields into one word, ``quant_array`` several elements of one field. What the bits mean, and what is
-done with them, is in ``_quantised``: the host reads and writes elements by kernels, too.
+done with them, is in ``quantised_elements``: the host reads and writes elements by kernels, too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _PackedField:
     """What fields of quantised numbers have in common, be their elements scalars, vectors or structs."""
 
     #: The module whose functions in the kernel language read, write and add to elements.
-    __octants_encoded__ = "octants._quantised"
+    __octants_encoded__ = "octants._fields.quantised_elements"
     #: Of vectors and matrices: a field for each entry, by rows. Of structs: the members by name.
     _entry_fields: Any = None
     _member_fields: Any = None

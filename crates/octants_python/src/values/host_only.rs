@@ -31,7 +31,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._peer.inside",
     "octants._peer.not_yet",
     "octants._matrix.promotion",
-    "octants._quantised",
+    "octants._fields.quantised_elements",
     "octants._random",
     "octants._matrix.struct",
 ];

@@ -3,7 +3,7 @@
 
 Such a field has no memory of its own: its elements are bits of *words*, the elements of an ordinary field of unsigned integers. The compiler
 calls ``METHODS`` where an element is read, written, added to, or where a loop runs over the field; the first parameter is the field
-(``_fields.quantised``), the second the index. What the bits mean is known when a kernel is compiled.
+(``quantised``), the second the index. What the bits mean is known when a kernel is compiled.
 
 A word may hold elements of several threads. So a write replaces its bits by compare-and-swap, and the others keep theirs. A write of all that a
 word holds is a plain store.
@@ -13,10 +13,10 @@ Words are calculated with in *registers* of 32 or 64 bits. ``low`` is the number
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._matrix import Vector
-from ._pyfunc import pyfunc
-from .types import Template, i32, i64
+from .. import _language as lang
+from .._matrix import Vector
+from .._pyfunc import pyfunc
+from ..types import Template, i32, i64
 
 METHODS: dict = {}
 
