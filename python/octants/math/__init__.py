@@ -7,7 +7,6 @@ stand where a real of any width is meant, because an integer does not widen a re
 
 from __future__ import annotations
 
-from .._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
 from .._language import (
     _marked,
     _numpy,
@@ -38,6 +37,7 @@ from .._matrix.types import SessionMatrixType as _MatrixType
 from .._matrix.types import SessionVectorType as _VectorType
 from .._pyfunc import pyfunc
 from ..types import i32, u32
+from ._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
 
 pi = 3.141592653589793
 e = 2.718281828459045

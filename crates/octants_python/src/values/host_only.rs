@@ -16,7 +16,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants.exceptions",
     "octants.algorithms._scratch",
     "octants._array_methods",
-    "octants._complex",
+    "octants.math._complex",
     "octants._matrix.decompositions",
     "octants._matrix.elementwise",
     "octants._session.extensions",
