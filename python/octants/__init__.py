@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 from . import _session, ad, experimental, math, profiler, types
+from ._arrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
 from ._data_oriented import data_oriented
 from ._field_language import (
     activate,
@@ -93,7 +94,6 @@ from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effe
 from ._matrix import Matrix, Vector
 from ._matrix.decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
 from ._matrix.struct import OfClass, Struct, dataclass
-from ._ndarrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
 from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
 from ._peer.install_as import install_as

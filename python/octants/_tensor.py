@@ -250,10 +250,10 @@ def _refuse(name: str, unknown: dict, accepted: str) -> None:
 
 
 def _made(dtype, shape, backend, layout, needs_grad) -> Tensor:
+    from ._arrays import ndarray
     from ._fields.making import field
     from ._matrix.promotion import data_type
     from ._matrix.types import MatrixType
-    from ._ndarrays import ndarray
 
     host_only("tensor")
     try:

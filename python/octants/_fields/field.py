@@ -7,10 +7,10 @@ import sys
 import weakref
 
 from .. import _octants
+from .._arrays.torch import set_from_torch, torch_alias, torch_of
 from .._numpy_protocol import array_of
 from .._session import is_watched
 from .._tensor import Tensor
-from .._torch import set_from_torch, torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 
+from .._arrays.torch import torch_alias, torch_of
 from .._matrix.promotion import numpy_type, promoted
 from .._octants import DataType
-from .._torch import torch_alias, torch_of
 from ..exceptions import OctantsRuntimeError
 from . import numpy_arrays
 from .elements import matrix_element

@@ -201,13 +201,13 @@ class _PackedField:
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements."""
-        from .._torch import torch_of
+        from .._arrays.torch import torch_of
 
         return torch_of(self, lambda copy: self.to_numpy(qd_stream=qd_stream), device, copy, qd_stream)
 
     def from_torch(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a torch tensor, from whichever device."""
-        from .._torch import set_from_torch
+        from .._arrays.torch import set_from_torch
 
         set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
 
@@ -313,7 +313,7 @@ class QuantisedField(_NumberField):
         self.__words, self._offset, self._snode = words, offset, words._snode
         self.__extents: Any = None if extents is None else Vector(list(extents), dt=dtypes["i32"])
         self._first_index = Vector(offset, dt=dtypes["i32"]) if extents is not None and any(offset) else None
-        # What `_quantised` knows of a field: its word, its bits in there, and what they mean.
+        # What `quantised_elements` knows of a field: its word, its bits in there, and what they mean.
         self._word: DataType = words.dtype
         self._register_bits = max(32, int(self._word.name[1:]))
         self._register = dtypes[f"u{self._register_bits}"]

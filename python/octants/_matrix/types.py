@@ -94,7 +94,7 @@ class MatrixType:
 
     def ndarray(self, shape, needs_grad=False, *, needs_dual=False):
         """A zeroed array of such matrices."""
-        from .._ndarrays import ndarray
+        from .._arrays import ndarray
 
         return ndarray(self, shape, needs_grad=needs_grad, needs_dual=needs_dual)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from hashlib import blake2b
 
+from .._arrays import _made
 from .._fields.field import Field
 from .._fields.making import allocate_like
 from .._fields.sparse_access import copy_active
-from .._ndarrays import _made
 from .._octants import Ndarray
 from .arrays import is_torch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import warnings
 
+from .._arrays import ndarray
 from .._language import static
-from .._ndarrays import ndarray
 from .._session import kernel
 from ..types import Template, Tensor, i32, u32
 from ._scan import scan

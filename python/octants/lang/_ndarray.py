@@ -1,5 +1,5 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._ndarrays import MatrixNdarray, Ndarray, NdarrayTypeMetadata, ScalarNdarray, VectorNdarray
+from .._arrays import MatrixNdarray, Ndarray, NdarrayTypeMetadata, ScalarNdarray, VectorNdarray
 
 __all__ = ["NdarrayTypeMetadata", "MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray"]

@@ -1,10 +1,10 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
+from .._arrays.torch import has_pytorch
+from .._arrays.torch import torch_type as to_pytorch_type
 from .._matrix.promotion import data_type as cook_dtype
 from .._matrix.promotion import data_type as to_quadrants_type
 from .._matrix.promotion import data_type as to_taichi_type
-from .._torch import has_pytorch
-from .._torch import torch_type as to_pytorch_type
 from ..types import is_integral, is_real, is_signed, to_numpy_type
 
 __all__ = [

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
+from .._arrays import Ndarray, ndarray
 from .._fields.field import Field
 from .._matrix.promotion import data_type, numpy_type
-from .._ndarrays import Ndarray, ndarray
 from .._tensor import Tensor
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from ..types import f32, f64

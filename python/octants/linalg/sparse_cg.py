@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .._ndarrays import ndarray
+from .._arrays import ndarray
 from ..exceptions import OctantsAssertionError, OctantsRuntimeError
 from ._products import add_scaled, dot, multiply, multiply_entries, set_to_sum
 from ._vectors import array_of, on_host

@@ -9,6 +9,8 @@ from .._matrix.host_forms import of_common_type, on_host
 from .._matrix.methods import norm, norm_sqr
 from .._pyfunc import pyfunc
 
+__all__ = ["cconj", "cdiv", "cexp", "cinv", "clog", "cmul", "cpow", "csqrt"]
+
 
 @on_host(of_common_type)
 @pyfunc

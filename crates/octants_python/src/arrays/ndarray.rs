@@ -471,7 +471,7 @@ impl Ndarray {
         if let Data::Tensor(_) = this.array.element() {
             let numbers =
                 found.into_iter().map(|one| dtype::constant_to(py, one)).collect::<PyResult<Vec<_>>>()?;
-            let make = py.import("octants._elements")?.getattr("element")?;
+            let make = py.import("octants._arrays.elements")?.getattr("element")?;
             return make.call1((slf, index, this.element_type(py)?, numbers));
         }
         dtype::constant_to(py, found[0])

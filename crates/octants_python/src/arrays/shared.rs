@@ -242,7 +242,7 @@ pub fn dlpack<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>) -> Py
             "the memory is on {device}; it is copied there or to the host, not to {target}"
         ));
     }
-    let copy = py.import("octants._ndarrays")?.call_method1("device_copy", (object,))?;
+    let copy = py.import("octants._arrays")?.call_method1("device_copy", (object,))?;
     let Some(copied) = Shared::of(&copy)? else { return Err(errors::bug("an array without strides")) };
     copied.capsule(py, stream, true, versioned)
 }

@@ -288,7 +288,7 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn array_method(&self, name: &str) -> Option<Object<'py>> {
-        let methods = self.py.import("octants._array_methods").ok()?.getattr("METHODS").ok()?;
+        let methods = self.py.import("octants._arrays.methods").ok()?.getattr("METHODS").ok()?;
         methods.get_item(name).ok()
     }
 

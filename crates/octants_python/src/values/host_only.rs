@@ -15,7 +15,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants.math",
     "octants.exceptions",
     "octants.algorithms._scratch",
-    "octants._array_methods",
+    "octants._arrays.methods",
     "octants.math._complex",
     "octants._matrix.decompositions",
     "octants._matrix.elementwise",

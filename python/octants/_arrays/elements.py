@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._matrix import Matrix, Vector
+from .._matrix import Matrix, Vector
 
 
 def _written_through(kind):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from ._matrix.promotion import numpy_type
-from ._octants import host_only, tell_of_write
-from .exceptions import OctantsRuntimeError
+from .._matrix.promotion import numpy_type
+from .._octants import host_only, tell_of_write
+from ..exceptions import OctantsRuntimeError
 
 
 def has_pytorch() -> bool:

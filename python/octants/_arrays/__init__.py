@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 
-from . import _octants
-from ._matrix.promotion import data_type
-from ._matrix.types import MatrixType
-from ._octants import host_only
-from ._session import is_watched, runtime
-from ._tensor import Tensor
-from ._torch import set_from_torch, shared_on_host, torch_of
-from .exceptions import OctantsRuntimeError, OctantsSyntaxError
+from .. import _octants
+from .._matrix.promotion import data_type
+from .._matrix.types import MatrixType
+from .._octants import host_only
+from .._session import is_watched, runtime
+from .._tensor import Tensor
+from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
+from .torch import set_from_torch, shared_on_host, torch_of
 
 
 class NdarrayTypeMetadata:
@@ -80,7 +80,7 @@ class Ndarray(_octants.Ndarray):
             and _are_real(self, other)
             and (self.shape, self.element_shape) == (other.shape, other.element_shape)
         ):
-            from .ad.sums import copy_arrays
+            from ..ad.sums import copy_arrays
 
             copy_arrays(self, other, qd_stream=qd_stream)  # type: ignore[call-arg]
             return

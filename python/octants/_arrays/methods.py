@@ -7,9 +7,9 @@ top level of a kernel its loop runs in parallel, elsewhere in order.
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._pyfunc import pyfunc
-from .types import Template
+from .. import _language as lang
+from .._pyfunc import pyfunc
+from ..types import Template
 
 METHODS: dict = {}
 
