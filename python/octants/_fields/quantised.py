@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import weakref
 
+from .._matrix.conversion import as_type
 from .._matrix.promotion import data_type, numpy_type, of_numpy, promoted
-from .._numpy_protocol import as_type
 from .._octants import DataType, dtypes, host_only, is_compiling
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
 from . import numpy_arrays

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 
-from .._numpy_protocol import as_type
 from .._octants import DataType, Expr, plain_array, trace_call
 from ..exceptions import OctantsIndexError, OctantsSyntaxError, OctantsTypeError
-from .conversion import converted
+from .conversion import as_type, converted
 from .operators import Operators, by_ufunc, declared_type
 from .promotion import data_type, is_weak, numpy_type, promoted
 from .swizzles import SWIZZLES, swizzle_properties

@@ -1,7 +1,9 @@
-"""Numbers of numpy's arrays as numbers of another type.
+"""What numpy asks of objects that are no arrays of its own, ``__array__(dtype, copy)``, and numbers of its arrays as numbers of another type.
 
-**They become what a kernel's cast makes of them**: reals are cut off toward zero, what is too large becomes the nearest number that the integer type has, and what is no
-number becomes 0; integers wrap around. numpy leaves what becomes of such reals to the processor.
+``copy=False`` shares the memory or raises ``ValueError``; ``copy=True`` gives memory that nobody else sees; ``copy=None`` copies where it must.
+
+**What ``converted`` gives is what a kernel's cast makes of the numbers**: reals are cut off toward zero, what is too large becomes the nearest number that the integer
+type has, and what is no number becomes 0; integers wrap around. numpy leaves what becomes of such reals to the processor.
 """
 
 from __future__ import annotations
@@ -34,3 +36,22 @@ def _truncated(numpy, array, dtype):
     # What is no number is neither.
     found = numpy.where(whole < least, dtype.type(limits.min), found)
     return numpy.where(whole >= beyond, dtype.type(limits.max), found)
+
+
+def array_of(source, dtype, copy: bool | None):
+    """The elements of what has a ``to_numpy(copy=...)``."""
+    return as_type(source.to_numpy(copy=copy), dtype, copy)
+
+
+def as_type(array, dtype, copy: bool | None):
+    """An array of numpy's, converted if that is needed and allowed."""
+    import numpy
+
+    if dtype is None or array.dtype == dtype:
+        return array
+    if copy is False:
+        raise ValueError(
+            f"Zero-copy not available: copy=False is incompatible with a conversion from {array.dtype} to {numpy.dtype(dtype)}"
+        )
+    with numpy.errstate(all="ignore"):
+        return array.astype(dtype)

@@ -274,7 +274,7 @@ pub fn numpy_array<'py>(
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    py.import("octants._numpy_protocol")?.call_method1("array_of", (object, dtype, copy))
+    py.import("octants._matrix.conversion")?.call_method1("array_of", (object, dtype, copy))
 }
 
 // ---- the buffer protocol --------------------------------------------------------------------------------------------------
