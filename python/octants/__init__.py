@@ -14,22 +14,6 @@ import sys
 
 from . import _session, ad, experimental, math, profiler, types
 from ._arrays import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
-from ._data_oriented import data_oriented
-from ._field_language import (
-    activate,
-    append,
-    assume_in_range,
-    block_local,
-    cache_read_only,
-    deactivate,
-    get_addr,
-    is_active,
-    length,
-    loop_unique,
-    no_activate,
-    rescale_index,
-    stop_grad,
-)
 from ._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
 from ._fields.builder import FieldsBuilder, deactivate_all_snodes, root
 from ._fields.field import Field
@@ -39,7 +23,6 @@ from ._fields.node import SNode
 from ._fields.quantised import BitpackedFields
 from ._fields.scalar import ScalarField
 from ._fields.struct import StructField
-from ._frexp import frexp
 from ._language import (
     abs,  # noqa: A004
     acos,
@@ -90,6 +73,25 @@ from ._language import (
     volatile_load,
     zero,
 )
+from ._language.data_oriented import data_oriented
+from ._language.fields import (
+    activate,
+    append,
+    assume_in_range,
+    block_local,
+    cache_read_only,
+    deactivate,
+    get_addr,
+    is_active,
+    length,
+    loop_unique,
+    no_activate,
+    rescale_index,
+    stop_grad,
+)
+from ._language.frexp import frexp
+from ._language.normal import randn
+from ._language.pyfunc import pyfunc
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
 from ._matrix.decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig
@@ -98,8 +100,6 @@ from ._octants import BufferView, explain
 from ._octants import __version__ as __version_str__
 from ._peer.install_as import install_as
 from ._primitive_types import *  # noqa: F403
-from ._pyfunc import pyfunc
-from ._random import randn
 from ._session import (
     amdgpu,
     arm64,

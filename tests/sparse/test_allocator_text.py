@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import octants as oc
-from octants._field_language import deactivate_all
+from octants._language.fields import deactivate_all
 
 pytestmark = pytest.mark.no_device
 

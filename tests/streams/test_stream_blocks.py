@@ -119,7 +119,8 @@ def test_many_branches(arch):
 def imported_again():
     """The package's module once more, as a second import path gives it: other objects with the same marks."""
     name = "octants._language_again"
-    spec = importlib.util.spec_from_file_location(name, sys.modules["octants._language"].__file__)
+    package = sys.modules["octants._language"]
+    spec = importlib.util.spec_from_file_location(name, package.__file__, submodule_search_locations=package.__path__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -8,7 +8,7 @@ top level of a kernel its loop runs in parallel, elsewhere in order.
 from __future__ import annotations
 
 from .. import _language as lang
-from .._pyfunc import pyfunc
+from .._language.pyfunc import pyfunc
 from ..types import Template
 
 METHODS: dict = {}

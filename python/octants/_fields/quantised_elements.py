@@ -14,8 +14,8 @@ Words are calculated with in *registers* of 32 or 64 bits. ``low`` is the number
 from __future__ import annotations
 
 from .. import _language as lang
+from .._language.pyfunc import pyfunc
 from .._matrix import Vector
-from .._pyfunc import pyfunc
 from ..types import Template, i32, i64
 
 METHODS: dict = {}

@@ -8,7 +8,7 @@ side.
 from __future__ import annotations
 
 from .. import _language as lang
-from .._field_language import deactivate_all
+from .._language.fields import deactivate_all
 from .._matrix import Vector
 from .._matrix.conversion import converted
 from .._matrix.promotion import numpy_type

@@ -16,8 +16,8 @@ Singular values of a 2×2 matrix that differ by less than 32 units are taken as 
 from __future__ import annotations
 
 from .. import _language as lang
+from .._language.pyfunc import pyfunc
 from .._octants import dtypes
-from .._pyfunc import pyfunc
 from ..types import Template
 from . import Matrix, Vector
 from .host_forms import of_real_type, on_host

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 
 from .. import _language as lang
-from .._pyfunc import pyfunc
+from .._language.pyfunc import pyfunc
 from ..exceptions import OctantsTypeError
 from ..types import Template
 from . import Matrix, Vector, array_of, cast_array, matrix_over

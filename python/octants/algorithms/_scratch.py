@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from .. import _session
 from .._language import library_assert, static
+from .._language.pyfunc import pyfunc
 from .._primitive_types import f32, f64, i32, i64, u32, u64
-from .._pyfunc import pyfunc
 from .._session import func
 from ..exceptions import OctantsRuntimeError
 from ..types import Template

@@ -1,11 +1,11 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
 from .._arrays import Ndarray, ndarray
-from .._field_language import stop_grad
 from .._fields.axes import axes
 from .._fields.builder import deactivate_all_snodes, root
 from .._fields.making import field
 from .._language import grouped, one, static, static_assert, static_print, zero
+from .._language.fields import stop_grad
 from .._matrix import Matrix, Vector
 from .._octants import BufferView, Kernel
 from .._octants import is_compiling as inside_kernel

@@ -1,14 +1,14 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._field_language import (
+from .._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
+from .._language import loop_config
+from .._language.fields import (
     assume_in_range,
     block_local,
     cache_read_only,
     loop_unique,
     no_activate,
 )
-from .._fields.axes import axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
-from .._language import loop_config
 from .._peer.inside import get_runtime
 from .._session import (
     amdgpu,

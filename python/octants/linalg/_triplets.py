@@ -7,7 +7,7 @@ The compiler calls ``METHODS``, as for quantised fields. There is only one for a
 from __future__ import annotations
 
 from .. import _language as lang
-from .._pyfunc import pyfunc
+from .._language.pyfunc import pyfunc
 from ..types import Template, i32
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from .._arrays import Ndarray, ndarray
-from .._data_oriented import data_oriented
+from .._language.data_oriented import data_oriented
 from .._matrix.promotion import numpy_type
 from .._octants import host_only
 from .._tensor import Tensor

@@ -30,12 +30,12 @@ from .._language import (
     tanh,
     zero,
 )
+from .._language.pyfunc import pyfunc
 from .._matrix import Matrix, Vector
 from .._matrix.host_forms import of_common_type, on_host
 from .._matrix.methods import identity
 from .._matrix.types import SessionMatrixType as _MatrixType
 from .._matrix.types import SessionVectorType as _VectorType
-from .._pyfunc import pyfunc
 from ..types import i32, u32
 from ._complex import cconj, cdiv, cexp, cinv, clog, cmul, cpow, csqrt
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from .._language import abs, atan2, cos, exp, log, one, select, sin, sqrt  # noqa: A004
+from .._language.pyfunc import pyfunc
 from .._matrix import Vector
 from .._matrix.host_forms import of_common_type, on_host
 from .._matrix.methods import norm, norm_sqr
-from .._pyfunc import pyfunc
 
 __all__ = ["cconj", "cdiv", "cexp", "cinv", "clog", "cmul", "cpow", "csqrt"]
 

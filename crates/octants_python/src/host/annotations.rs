@@ -139,7 +139,7 @@ pub(super) fn field_annotation<'py>(object: &Object<'py>, name: &str) -> PyResul
     if !annotation.is_instance_of::<PyString>() {
         return Ok(Some(annotation));
     }
-    let resolve = object.py().import("octants._data_oriented")?.getattr("field_type")?;
+    let resolve = object.py().import("octants._language.data_oriented")?.getattr("field_type")?;
     resolve.call1((object.get_type(), name)).map(Some)
 }
 

@@ -346,7 +346,7 @@ impl Binder<'_> {
     ) -> PyResult<Argument<'py>> {
         let found = object.get_type().name()?.to_string();
         if host::is_dataclass(object) && host::is_or_derives(&object.get_type(), class) {
-            let module = object.py().import(intern!(object.py(), "octants._data_oriented"))?;
+            let module = object.py().import(intern!(object.py(), "octants._language.data_oriented"))?;
             module.call_method1(intern!(object.py(), "require_frozen"), (object.get_type(),))?;
             return Ok(ArgSpec::Dataclass(object.clone()));
         }

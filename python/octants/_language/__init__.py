@@ -11,10 +11,10 @@ import contextlib
 import functools
 import math
 
-from ._matrix import Matrix, Vector
-from ._matrix.elementwise import ELEMENTWISE, apply
-from ._octants import Expr, trace_call
-from .exceptions import OctantsSyntaxError, OctantsTypeError
+from .._matrix import Matrix, Vector
+from .._matrix.elementwise import ELEMENTWISE, apply
+from .._octants import Expr, trace_call
+from ..exceptions import OctantsSyntaxError, OctantsTypeError
 
 
 def _numpy():
@@ -239,8 +239,8 @@ def _typed(x, dtype):
 @_marked("cast")
 def cast(x, dtype):
     """``x`` converted by value to ``dtype``."""
-    from ._matrix.conversion import converted
-    from .types import to_numpy_type
+    from .._matrix.conversion import converted
+    from ..types import to_numpy_type
 
     wanted = _numpy().dtype(to_numpy_type(dtype))
     if (
@@ -256,7 +256,7 @@ def cast(x, dtype):
 @_marked("bit_cast")
 def bit_cast(x, dtype):
     """The bits of ``x`` read as ``dtype``, which must be as wide."""
-    from .types import to_numpy_type
+    from ..types import to_numpy_type
 
     bits = _numpy().dtype(to_numpy_type(dtype))
     numbers = _numpy().asarray(x)
@@ -315,7 +315,7 @@ def volatile_load(target):
 @_marked("random")
 def random(dtype=float):
     """A random number: a real in [0, 1), or an integer of all values of its type. Each iteration of a loop draws its own."""
-    from ._matrix.promotion import data_type
+    from .._matrix.promotion import data_type
 
     np = _numpy()
     scalar = data_type(dtype)
@@ -338,7 +338,7 @@ def clock_counter():
 
 def clock_freq_hz() -> float:
     """How often in a second ``clock_counter`` counts at the device's nominal speed; known on CUDA devices only. A constant in a kernel."""
-    from ._session import runtime
+    from .._session import runtime
 
     rate = runtime.clock_rate
     if rate is None:
@@ -442,14 +442,14 @@ def _bounds_of(bound) -> tuple[int, int]:
         else:
             begin, end = 0, index(bound)
     except (TypeError, ValueError):
-        from .exceptions import OctantsTypeError
+        from ..exceptions import OctantsTypeError
 
         raise OctantsTypeError(f"oc.ndrange takes integers or (begin, end) pairs of them, not {bound!r}") from None
     return begin, builtins.max(begin, end)
 
 
 def _axes_of(axes, count: int) -> tuple[int, ...]:
-    from .exceptions import OctantsTypeError
+    from ..exceptions import OctantsTypeError
 
     axes = tuple(axes)
     for axis in axes:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._octants import dtypes
-from ._pyfunc import pyfunc
+from .. import _language as lang
+from .._octants import dtypes
+from .pyfunc import pyfunc
 
 f64, i64, i32 = dtypes["f64"], dtypes["i64"], dtypes["i32"]
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from . import _language as lang
-from ._matrix.promotion import data_type
-from ._pyfunc import pyfunc
-from .types import Template
+from .. import _language as lang
+from .._matrix.promotion import data_type
+from ..types import Template
+from .pyfunc import pyfunc
 
 
 def real_type(dt):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._language import _marked, _only_in_kernels
+from . import _marked, _only_in_kernels
 
 
 def _in_kernels(name: str, meaning: str):

@@ -14,7 +14,7 @@ def pyfunc(fn):
     Its body must be written in the kernel language: what it does is what Python does with it.
     """
     if not hasattr(fn, "__code__"):
-        from .exceptions import OctantsSyntaxError
+        from ..exceptions import OctantsSyntaxError
 
         raise OctantsSyntaxError(f"@oc.pyfunc decorates a function, not {type(fn).__name__}")
     fn.__octants__ = "func"
