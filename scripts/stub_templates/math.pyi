@@ -4,8 +4,8 @@ from .. import Matrix as Matrix
 from .. import Vector as Vector
 from .. import i32 as i32
 from .. import u32 as u32
-from .._matrix_types import MatrixType as MatrixType
-from .._matrix_types import VectorType as VectorType
+from .._matrix.types import MatrixType as MatrixType
+from .._matrix.types import VectorType as VectorType
 
 vec2: TypeAlias = Vector
 vec3: TypeAlias = Vector

@@ -36,11 +36,11 @@ from ._fields.matrix import MatrixField as MatrixField
 from ._fields.node import SNode as SNode
 from ._fields.scalar import ScalarField as ScalarField
 from ._fields.struct import StructField as StructField
-from ._matrix_types import MatrixType as _MatrixType
-from ._ndarrays import Ndarray as Ndarray
+from ._matrix.types import MatrixType as _MatrixType
+from ._arrays import Ndarray as Ndarray
 from ._octants import DataType as _DataType
 from ._session import Arch as _Arch
-from ._struct import StructType as _StructType
+from ._matrix.struct import StructType as _StructType
 from .types.enums import DeviceCapability as DeviceCapability
 from .types.enums import Format as Format
 

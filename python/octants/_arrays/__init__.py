@@ -11,7 +11,7 @@ from .._octants import host_only
 from .._session import is_watched, runtime
 from .._tensor import Tensor
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
-from .torch import set_from_torch, shared_on_host, torch_of
+from .torch_tensors import set_from_torch, shared_on_host, torch_of
 
 
 class NdarrayTypeMetadata:

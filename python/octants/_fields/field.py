@@ -7,7 +7,7 @@ import sys
 import weakref
 
 from .. import _octants
-from .._arrays.torch import set_from_torch, torch_alias, torch_of
+from .._arrays.torch_tensors import set_from_torch, torch_alias, torch_of
 from .._matrix.conversion import array_of
 from .._session import is_watched
 from .._tensor import Tensor

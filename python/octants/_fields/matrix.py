@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from .._arrays.torch import torch_alias, torch_of
+from .._arrays.torch_tensors import torch_alias, torch_of
 from .._matrix.promotion import numpy_type, promoted
 from .._octants import DataType
 from ..exceptions import OctantsRuntimeError

@@ -201,13 +201,13 @@ class _PackedField:
 
     def to_torch(self, device=None, *, copy: bool | None = True, qd_stream=None):
         """A torch tensor with all elements."""
-        from .._arrays.torch import torch_of
+        from .._arrays.torch_tensors import torch_of
 
         return torch_of(self, lambda copy: self.to_numpy(qd_stream=qd_stream), device, copy, qd_stream)
 
     def from_torch(self, arr, *, qd_stream=None) -> None:
         """Sets all elements from a torch tensor, from whichever device."""
-        from .._arrays.torch import set_from_torch
+        from .._arrays.torch_tensors import set_from_torch
 
         set_from_torch(self, arr, lambda array: self.from_numpy(array, qd_stream=qd_stream), qd_stream)
 

@@ -769,7 +769,7 @@ def _name_of(array) -> str:
 
 def _seed(loss) -> None:
     if is_torch(loss) and loss.grad is None:
-        from .._arrays.torch import gradients_of
+        from .._arrays.torch_tensors import gradients_of
 
         gradients_of(loss)
     set_all(loss.grad, 1)

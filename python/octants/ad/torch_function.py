@@ -257,7 +257,7 @@ def _seeded(result, adjoint):
     """An output with its gradients."""
     result = result.detach()
     if result.is_floating_point():
-        from .._arrays.torch import gradients_of
+        from .._arrays.torch_tensors import gradients_of
 
         gradients = gradients_of(result.requires_grad_())
         if gradients is not None and adjoint is not None:
@@ -285,7 +285,7 @@ def _go_back(function, args: list, held, results, adjoints) -> list:
 
 def _seeded_in_place(output, adjoint) -> None:
     if output.requires_grad:
-        from .._arrays.torch import gradients_of
+        from .._arrays.torch_tensors import gradients_of
 
         gradients = gradients_of(output)
         if gradients is not None and adjoint is not None:

@@ -1,7 +1,7 @@
 """Names of other modules, where programs for Quadrants import them from. Nothing is defined here."""
 
-from .._arrays.torch import has_pytorch
-from .._arrays.torch import torch_type as to_pytorch_type
+from .._arrays.torch_tensors import has_pytorch
+from .._arrays.torch_tensors import torch_type as to_pytorch_type
 from .._matrix.promotion import data_type as cook_dtype
 from .._matrix.promotion import data_type as to_quadrants_type
 from .._matrix.promotion import data_type as to_taichi_type

@@ -30,10 +30,10 @@ from .. import uint8 as uint8
 from .. import uint16 as uint16
 from .. import uint32 as uint32
 from .. import uint64 as uint64
-from .._matrix_types import MatrixType as MatrixType
-from .._matrix_types import VectorType as VectorType
+from .._matrix.struct import StructType as StructType
+from .._matrix.types import MatrixType as MatrixType
+from .._matrix.types import VectorType as VectorType
 from .._octants import DataType as DataType
-from .._struct import StructType as StructType
 from .._tensor import Tensor as Tensor
 from . import annotations as annotations
 from . import buffer_view_type as buffer_view_type

@@ -236,8 +236,13 @@ impl<'py> Host for PyHost<'py> {
     }
 
     fn is_definition(&self, object: &Object<'py>) -> bool {
-        let is =
-            || self.py.import("octants._session.fastcache")?.getattr("is_definition")?.call1((object,))?.is_truthy();
+        let is = || {
+            self.py
+                .import("octants._session.fastcache")?
+                .getattr("is_definition")?
+                .call1((object,))?
+                .is_truthy()
+        };
         self.definitions.get_or_find(object, || is().unwrap_or(false))
     }
 

@@ -294,7 +294,8 @@ pub fn give_gradients(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_leaf && !object.getattr(intern!(py, "grad"))?.is_none() {
         return Ok(());
     }
-    py.import(intern!(py, "octants._arrays.torch"))?.call_method1(intern!(py, "give_gradients"), (object,))?;
+    py.import(intern!(py, "octants._arrays.torch_tensors"))?
+        .call_method1(intern!(py, "give_gradients"), (object,))?;
     Ok(())
 }
 

@@ -256,7 +256,7 @@ fn companion<'py>(
         return Ok(None);
     }
     if is_torch_tensor(object) {
-        let module = py.import(intern!(py, "octants._arrays.torch"))?;
+        let module = py.import(intern!(py, "octants._arrays.torch_tensors"))?;
         let found = module.call_method1(intern!(py, "gradients_of"), (object,))?;
         return Ok(Some(found).filter(|found| !found.is_none()));
     }
