@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use octants_hal::{Cancel, Stream};
+use octants_ir::ops::Effects;
 use octants_ir::plan::{Access, ArgLayout, Plan, ResultLayout, Task};
 use octants_ir::rewrite::{Parents, use_counts, walk_all};
 use octants_ir::{Kernel, LocData, Op, OpKind};
@@ -121,11 +122,18 @@ impl CompiledKernel {
         walk_all(kernel, &mut |op| {
             let data = &kernel.ops[op];
             let why = match data.kind {
-                OpKind::Clock => Some("reads the clock"),
+                // What a function does stands in its own ops.
+                OpKind::Call(_) => None,
                 OpKind::Atomic(_) | OpKind::AtomicCas
                     if data.results.iter().any(|&result| counts[result] > 0) && !is_in_order(op) =>
                 {
                     Some("uses what atomic updates found, by the order of its iterations,")
+                }
+                ref kind
+                    if kind.effects().contains(Effects::NONDETERMINISTIC)
+                        && kernel.cell_access(op).is_none() =>
+                {
+                    Some("reads the clock")
                 }
                 _ => None,
             };

@@ -4,6 +4,7 @@
 //! Reads the block of arguments only, never memory that an address in it names.
 
 use octants_interp::{Arg, Buffers, Limits, run};
+use octants_ir::ops::Effects;
 use octants_ir::plan::ArgLayout;
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, OpKind, Type};
@@ -27,12 +28,13 @@ impl HostSizing {
         let is_known = |op| {
             let data = &kernel.ops[op];
             match data.kind {
-                OpKind::ParallelFor(_) | OpKind::ForCells(_) | OpKind::Call(_) | OpKind::VolatileLoad => {
-                    false
-                }
-                OpKind::Random | OpKind::LaunchKey | OpKind::Clock | OpKind::Print(_) => false,
+                OpKind::ParallelFor(_) | OpKind::ForCells(_) => false,
                 OpKind::Load => !matches!(kernel.ty(data.operands[0]), Type::Array(_)),
-                _ => true,
+                ref kind => {
+                    let effects = kind.effects();
+                    let elsewhere = Effects::OUTPUT | Effects::CONVERGENT;
+                    !effects.differs_between_launches() && !effects.intersects(elsewhere)
+                }
             }
         };
         let known = ops_in(&kernel, kernel.body).into_iter().all(is_known);

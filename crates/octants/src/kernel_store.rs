@@ -14,6 +14,7 @@ use octants_cache::{Claim, CleaningPolicy, Key, KeyBuilder, Store, StoreOptions}
 use octants_codegen::TaskStore;
 use octants_diag::FileId;
 use octants_hal::{Cancel, LaunchShape};
+use octants_ir::ops::Effects;
 use octants_ir::plan::Plan;
 use octants_ir::{Kernel, LocData, OpKind, text};
 use octants_runtime::{Assumptions, Code, TaskCode};
@@ -67,9 +68,7 @@ pub(crate) struct KernelIr {
 impl KernelIr {
     /// Options of the kernel are part of its text. It has locations where a launch can tell of one.
     pub fn of(kernel: &Kernel, compiler: &dyn Compiler) -> Self {
-        let tells = |kind: &OpKind| {
-            matches!(kind, OpKind::Assert(..) | OpKind::Print(_) | OpKind::Call(_) | OpKind::Tape)
-        };
+        let tells = |kind: &OpKind| kind.effects().contains(Effects::REPORTS);
         let tells_of_places = compiler.reports_accesses()
             || kernel.options.debug
             || octants_passes::may_have_races(kernel)

@@ -70,18 +70,17 @@ impl Slice<'_> {
         let kernel = self.kernel;
         let data = &kernel.ops[op];
         let chooses = match &data.kind {
-            OpKind::Compare(_)
-            | OpKind::Atomic(AtomicOp::Min | AtomicOp::Max)
+            OpKind::Atomic(AtomicOp::Min | AtomicOp::Max)
             | OpKind::Arith(
                 ArithOp::Min | ArithOp::Max | ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawMod,
             )
             | OpKind::MathUnary(MathUnary::Floor | MathUnary::Ceil | MathUnary::Round) => true,
-            OpKind::Convert(_) | OpKind::MathUnary(_) => !self.is_real(data.results[0]),
             OpKind::ParallelFor(_) => {
                 let _ = self.reduced(op, None);
                 false
             }
-            _ => false,
+            // Comparisons, conversions, and whatever else gives no real for reals.
+            kind => kind.is_pure() && kernel.ty(data.results[0]).elem().is_some_and(|elem| !elem.is_real()),
         };
         if chooses {
             self.push_all(&data.operands);

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::ids::{Arena, Func, Id, LayoutId, Loc, Op, Region, StructId, Value};
 use crate::layout::Layout;
-use crate::ops::OpKind;
+use crate::ops::{OpKind, Regions};
 use crate::types::{ArrayType, Boundary, Data, StructType, Type};
 
 /// One kernel: structured SSA in arenas.
@@ -241,9 +241,7 @@ impl Kernel {
 
     /// The tasks of a kernel in its tasks phase, by number: the `serial` and `parallel_for` ops of its [`Kernel::top_ops`].
     pub fn tasks(&self) -> impl Iterator<Item = Op> {
-        self.top_ops()
-            .into_iter()
-            .filter(|&op| matches!(self.ops[op].kind, OpKind::Serial | OpKind::ParallelFor(_)))
+        self.top_ops().into_iter().filter(|&op| self.ops[op].kind.info().regions == Regions::Task)
     }
 
     /// The places of the temporaries that tasks share, in order.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::Value;
 use crate::kernel::Kernel;
-use crate::ops::{ArithOp, OpKind, TensorOp};
+use crate::ops::{ArithOp, Effects, OpKind, TensorOp};
 use crate::site::SiteTable;
 use crate::types::{ArrayType, Data, Scalar, ScalarClass, Type};
 
@@ -58,10 +58,10 @@ pub struct LaunchUses {
 impl LaunchUses {
     pub fn of(kernel: &Kernel) -> Self {
         let mut uses = Self::default();
-        crate::rewrite::walk_all(kernel, &mut |op| match kernel.ops[op].kind {
-            OpKind::Print(_) => uses.output = true,
-            OpKind::Random | OpKind::LaunchKey => uses.key = true,
-            _ => {}
+        crate::rewrite::walk_all(kernel, &mut |op| {
+            let effects = kernel.ops[op].kind.effects();
+            uses.output |= effects.contains(Effects::OUTPUT);
+            uses.key |= effects.contains(Effects::KEY);
         });
         uses
     }

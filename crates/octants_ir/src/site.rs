@@ -10,7 +10,7 @@ use crate::constant::Const;
 use crate::format::{print_text, with_tensors};
 use crate::ids::{Id, Loc, Op, SideTable};
 use crate::kernel::{Kernel, LocData};
-use crate::ops::{AssertKind, OpKind, PrintSpec};
+use crate::ops::{AssertKind, CellUse, Effects, OpKind, PrintSpec};
 use crate::rewrite::walk_all;
 use crate::types::{Data, Scalar, TensorShape};
 
@@ -208,45 +208,8 @@ impl SiteNumbers {
 }
 
 fn is_site(kind: &OpKind, scope: SiteScope) -> bool {
-    match kind {
-        OpKind::Assert(..) | OpKind::Call(_) | OpKind::Print(_) | OpKind::Tape => true,
-        OpKind::Load
-        | OpKind::VolatileLoad
-        | OpKind::Store
-        | OpKind::Atomic(_)
-        | OpKind::AtomicCas
-        | OpKind::GrowPool
-        | OpKind::Address => scope == SiteScope::ReportsAndAccesses,
-        OpKind::Const(_)
-        | OpKind::Extent(_)
-        | OpKind::Local
-        | OpKind::Temp
-        | OpKind::Yield
-        | OpKind::Return
-        | OpKind::Tensor(_)
-        | OpKind::StructNew
-        | OpKind::StructGet(_)
-        | OpKind::StructSet(_)
-        | OpKind::Arith(_)
-        | OpKind::Bit(_)
-        | OpKind::BitUnary(_)
-        | OpKind::Compare(_)
-        | OpKind::Select
-        | OpKind::Convert(_)
-        | OpKind::StoreResult(_)
-        | OpKind::LaunchKey
-        | OpKind::Clock
-        | OpKind::Math(_)
-        | OpKind::MathUnary(_)
-        | OpKind::Random
-        | OpKind::If
-        | OpKind::For
-        | OpKind::ForCells(_)
-        | OpKind::While
-        | OpKind::ParallelFor(_)
-        | OpKind::Serial
-        | OpKind::Fork => false,
-    }
+    let accesses = kind.info().cell != CellUse::Nothing;
+    kind.effects().contains(Effects::REPORTS) || accesses && scope == SiteScope::ReportsAndAccesses
 }
 
 fn kind_of(kernel: &Kernel, op: Op) -> SiteKind {

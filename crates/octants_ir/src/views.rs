@@ -3,7 +3,8 @@
 
 use crate::ids::{Op, Region, Value};
 use crate::kernel::Kernel;
-use crate::ops::{AtomicOp, OpKind, ParallelFor};
+use crate::ops::{AtomicOp, CellUse, Effects, OpKind, ParallelFor};
+use crate::rewrite::ops_in;
 
 /// The operands that address a cell: a base, an index for each of its axes, and components if one scalar of a tensor is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +133,17 @@ impl Kernel {
         Some(ParallelLoop { kernel: self, attributes, operands: &data.operands, params, body })
     }
 
+    /// Whether a region only yields, without ops of its own but constants.
+    pub fn is_bare(&self, region: Region) -> bool {
+        let is_nothing = |kind: &OpKind| kind.is_terminator() || matches!(kind, OpKind::Const(_));
+        self.regions[region].ops.iter().all(|&op| is_nothing(&self.ops[op].kind))
+    }
+
+    /// Whether an op of the region, or of those inside, has one of these effects itself.
+    pub fn has_effects(&self, region: Region, effects: Effects) -> bool {
+        ops_in(self, region).into_iter().any(|op| self.ops[op].kind.effects().intersects(effects))
+    }
+
     /// How often the body of a `for` runs, if its bounds are constants.
     pub fn constant_trips(&self, op: Op) -> Option<i128> {
         let data = &self.ops[op];
@@ -143,12 +155,11 @@ impl Kernel {
     /// The op as an access of one cell, if it is one.
     pub fn cell_access(&self, op: Op) -> Option<CellAccess<'_>> {
         let data = &self.ops[op];
-        let (values, reads, writes) = match data.kind {
-            OpKind::Load | OpKind::VolatileLoad => (0, true, false),
-            OpKind::Store => (1, false, true),
-            OpKind::Atomic(_) | OpKind::GrowPool => (1, true, true),
-            OpKind::AtomicCas => (2, true, true),
-            _ => return None,
+        let (values, reads, writes) = match data.kind.info().cell {
+            CellUse::Nothing | CellUse::Addresses => return None,
+            CellUse::Reads => (0, true, false),
+            CellUse::Writes => (1, false, true),
+            CellUse::Updates(values) => (values, true, true),
         };
         let (place, values) = data.operands.split_at(data.operands.len() - values);
         Some(CellAccess { place: Place::new(self, place), values, reads, writes })
@@ -156,9 +167,11 @@ impl Kernel {
 
     /// The cell that an op addresses, to access it or to say where it lies.
     pub fn addressed(&self, op: Op) -> Option<Place<'_>> {
-        match self.ops[op].kind {
-            OpKind::Address => Some(Place::new(self, &self.ops[op].operands)),
-            _ => self.cell_access(op).map(|access| access.place),
+        match self.ops[op].kind.info().cell {
+            CellUse::Addresses => Some(Place::new(self, &self.ops[op].operands)),
+            CellUse::Nothing | CellUse::Reads | CellUse::Writes | CellUse::Updates(_) => {
+                self.cell_access(op).map(|access| access.place)
+            }
         }
     }
 }

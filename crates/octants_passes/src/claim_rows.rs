@@ -40,7 +40,7 @@
 //!
 //! Expects scalars and plain index forms; before `demote_atomics`. Structured phase.
 
-use octants_ir::ops::{AtomicOp, CompareOp, Domain, ParallelFor};
+use octants_ir::ops::{AtomicOp, CompareOp, Domain, Effects, ParallelFor};
 use octants_ir::rewrite::{ops_in, regions_in, use_counts};
 use octants_ir::{Boundary, Builder, Data, Kernel, Op, OpKind, Scalar, SideTable, Type, Value, ValueDef};
 
@@ -94,14 +94,18 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> 
     let parallel = kernel.parallel_loop(op)?;
     let attributes = parallel.attributes;
     let &[index] = parallel.indices() else { return None };
-    if attributes.keeps_order() || attributes.domain != Domain::Ranges || !attributes.reductions.is_empty() {
+    if attributes.keeps_order()
+        || attributes.domain != Domain::Ranges
+        || !attributes.reductions.is_empty()
+        || kernel.has_effects(parallel.body, Effects::CONVERGENT)
+    {
         return None;
     }
     let accesses = accesses_of(kernel, parallel.body);
     let is_read_only = |array: Value| !accesses.iter().any(|access| access.base == array && access.writes);
     let ops = ops_in(kernel, parallel.body);
     // What is read ahead of the loop must be there: each iteration reads it, and nothing that fails before keeps it from doing so.
-    if ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Assert(..))) {
+    if ops.iter().any(|&op| kernel.ops[op].kind.may_stop_thread()) {
         return None;
     }
     let always = |value: Value| match kernel.values[value].def {

@@ -24,7 +24,7 @@
 //!
 //! Expects plain index forms; structured phase.
 
-use octants_ir::ops::{ArithOp, BitOp, CompareOp};
+use octants_ir::ops::{ArithOp, BitOp, CompareOp, Effects};
 use octants_ir::rewrite::{ValueMap, clone_body, clone_op, insert_before, ops_in, regions_in, use_counts};
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -69,6 +69,9 @@ struct Claim {
 fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Value]) -> Option<Claim> {
     let parallel = kernel.parallel_loop(op).filter(|parallel| !parallel.attributes.keeps_order())?;
     let (body, axes) = (parallel.body, parallel.indices());
+    if kernel.has_effects(body, Effects::CONVERGENT) {
+        return None;
+    }
     let inside = values_in(kernel, body);
     let accesses = accesses_of(kernel, body);
     let mut claim: Option<Claim> = None;

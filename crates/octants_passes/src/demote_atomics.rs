@@ -203,7 +203,7 @@ impl Demotion<'_> {
                 continue;
             }
             let inner = data.regions.clone();
-            let is_task = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Fork);
+            let is_task = data.kind.holds_tasks();
             kernel.regions[region].ops.push(op);
             if !is_task {
                 for inner in inner {

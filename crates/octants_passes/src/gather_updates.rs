@@ -78,7 +78,7 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
             }
             let gathered = |update: Op| is_gathered[update];
             let body = kernel.ops[op].regions[0];
-            let writes = |&inner: &Op| kernel.ops[inner].kind.writes() && !gathered(inner);
+            let writes = |&inner: &Op| kernel.ops[inner].kind.stays() && !gathered(inner);
             let stays = ops_in(kernel, body).iter().any(writes);
             let mut at_ends = Vec::new();
             for updates in &found {

@@ -1,6 +1,6 @@
 //! From a kernel in its tasks phase to what a launch does with it.
 
-use octants_ir::ops::ConvertOp;
+use octants_ir::ops::{ConvertOp, Effects};
 use octants_ir::plan::part_of_param;
 use octants_ir::{
     ArgLayout, Bound, Branch, Const, Copied, Data, Kernel, LaunchUses, Op, OpKind, Plan, Region,
@@ -125,12 +125,10 @@ fn run_time(kernel: &Kernel, tasks: &[Task]) -> RunTime {
 /// Whether nothing inside runs for a time that is not known while compiling.
 fn is_bounded(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
-    let unbounded = match &data.kind {
-        OpKind::While | OpKind::Call(_) | OpKind::Print(_) => true,
-        OpKind::For => data.operands.iter().take(2).any(|&bound| kernel.as_const(bound).is_none()),
-        _ => false,
-    };
-    !unbounded
+    let is_open = data.kind == OpKind::For
+        && data.operands.iter().take(2).any(|&bound| kernel.as_const(bound).is_none());
+    !is_open
+        && !data.kind.effects().contains(Effects::UNBOUNDED)
         && data
             .regions
             .iter()

@@ -166,7 +166,7 @@ impl Merging<'_> {
         }
         let quiet = matches!(data.kind, OpKind::Local | OpKind::Tape | OpKind::Random | OpKind::Yield)
             || data.kind.has_regions();
-        if quiet || !effects.intersects(Effects::WRITES | Effects::ENDS) {
+        if quiet || !effects.intersects(Effects::WRITES | Effects::ENDS | Effects::CONVERGENT) {
             Change::Nothing
         } else {
             Change::Anything

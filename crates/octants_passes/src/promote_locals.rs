@@ -83,16 +83,13 @@ impl Candidates {
         let mut written = Vec::new();
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
-            match data.kind {
-                OpKind::Local => {
-                    if let Some(local) = self.number[data.results[0]] {
-                        self.declared_in[local] = Some(region);
-                    }
-                }
-                OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {
-                    written.extend(self.accessed(kernel, op));
-                }
-                _ => {}
+            if let OpKind::Local = data.kind
+                && let Some(local) = self.number[data.results[0]]
+            {
+                self.declared_in[local] = Some(region);
+            }
+            if kernel.cell_access(op).is_some_and(|access| access.writes) {
+                written.extend(self.accessed(kernel, op));
             }
             if !data.regions.is_empty() {
                 let mut inside: Vec<_> =
@@ -140,7 +137,7 @@ impl LocalScan {
                     self.barred.set(operand, true);
                 }
             }
-            let is_task = matches!(data.kind, OpKind::ParallelFor(_) | OpKind::Serial | OpKind::Fork);
+            let is_task = data.kind.holds_tasks();
             for &inner in &data.regions {
                 self.region(kernel, inner, if is_task { Some(inner) } else { task });
             }

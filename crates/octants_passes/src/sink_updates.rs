@@ -25,7 +25,7 @@
 //!
 //! Only what is atomic is moved: its additions have no order. Expects scalars, and that what iterations own is not atomic any more. Structured phase.
 
-use octants_ir::ops::{ArithOp, AtomicOp, CompareOp};
+use octants_ir::ops::{ArithOp, AtomicOp, CompareOp, Effects};
 use octants_ir::rewrite::{ops_in, retain_ops, use_counts};
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
@@ -93,14 +93,9 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Vec<Op> {
 fn may_wait(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> bool {
     let data = &kernel.ops[op];
     match data.kind {
-        OpKind::Atomic(_) => uses[data.results[0]] > 0,
-        OpKind::AtomicCas
-        | OpKind::GrowPool
-        | OpKind::VolatileLoad
-        | OpKind::While
-        | OpKind::Call(_)
-        | OpKind::Clock => true,
-        _ => false,
+        // Nobody looks at what it found.
+        OpKind::Atomic(_) if uses[data.results[0]] == 0 => false,
+        ref kind => kind.effects().intersects(Effects::MAY_WAIT | Effects::CONVERGENT),
     }
 }
 

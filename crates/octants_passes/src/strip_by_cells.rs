@@ -32,7 +32,7 @@
 //!
 //! Behind `reuse_cells`, which leaves one look for each cell. Structured phase.
 
-use octants_ir::ops::{ArithOp, BitOp, Domain};
+use octants_ir::ops::{ArithOp, BitOp, Domain, Effects};
 use octants_ir::rewrite::{ValueMap, clone_op, insert_before, ops_in, replace_values, use_counts};
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
@@ -71,7 +71,8 @@ fn strip_bits(kernel: &Kernel, op: Op) -> Option<u32> {
     let plain = attributes.domain == Domain::Ranges
         && attributes.reductions.is_empty()
         && attributes.block_dim.is_none()
-        && kernel.ty(parallel.last_index()) == Type::I32;
+        && kernel.ty(parallel.last_index()) == Type::I32
+        && !kernel.has_effects(parallel.body, Effects::CONVERGENT);
     if !plain {
         return None;
     }

@@ -55,7 +55,7 @@ fn updates_of_locals(kernel: &Kernel) -> SideTable<Value, Vec<Op>> {
 
 fn is_update_of_local(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
-    matches!(data.kind, OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas)
+    kernel.cell_access(op).is_some_and(|access| access.writes)
         && matches!(kernel.ty(data.operands[0]), Type::Local(_) | Type::Tape(_))
         // A parameter is the caller's variable, who may read it.
         && kernel.def(data.operands[0]).is_some()
@@ -78,7 +78,7 @@ impl Liveness<'_> {
             let seen = match &self.kernel.ops[op].kind {
                 OpKind::Return => true,
                 OpKind::While => self.whiles_stay,
-                kind => kind.writes() && !is_update_of_local(self.kernel, op),
+                kind => kind.stays() && !is_update_of_local(self.kernel, op),
             };
             if seen {
                 roots.push(op);

@@ -1,10 +1,11 @@
 //! Checks of the repository that cargo itself does not make.
 //!
 //! `cargo xtask check-deps` reads the workspace and compares it with the map in `layers.rs`: dependencies point
-//! downward, a third-party crate with an owner is used by its owner alone, `unsafe` stays in the boundary crates, and
-//! the generic layers name no vendor.
+//! downward, a third-party crate with an owner is used by its owner alone, `unsafe` stays in the boundary crates, the generic layers name no
+//! vendor, and ops answer for themselves.
 
 mod layers;
+mod ops;
 mod source;
 mod workspace;
 
@@ -23,6 +24,7 @@ fn check_deps() -> Result<Vec<String>, String> {
     let crates = workspace::read()?;
     let mut complaints = layers::check(&crates);
     complaints.extend(source::check(&crates)?);
+    complaints.extend(ops::check(&crates)?);
     Ok(complaints)
 }
 

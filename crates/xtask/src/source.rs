@@ -33,7 +33,7 @@ pub fn check(crates: &[Crate]) -> Result<Vec<String>, String> {
     Ok(complaints)
 }
 
-fn source_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn source_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     let mut pending = vec![directory.join("src")];
     while let Some(folder) = pending.pop() {
@@ -93,7 +93,7 @@ fn parts(word: &str) -> Vec<String> {
 }
 
 /// Replaces comments and the contents of string literals by spaces. Lines stay where they are.
-fn blank_prose(text: &str) -> String {
+pub fn blank_prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

@@ -44,7 +44,7 @@ impl AssertKind {
 }
 
 /// Attributes of a `parallel_for`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ParallelFor {
     pub domain: Domain,
     /// How many indices the body has.
@@ -64,7 +64,7 @@ pub struct ParallelFor {
 }
 
 /// What a parallel loop runs over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Domain {
     /// Ranges of integers: the first operands are `lo, hi` of each axis, outermost first; the last axis runs fastest.
     #[default]
@@ -109,7 +109,7 @@ impl ParallelFor {
 /// `place = op(place, all contributions)`: the accumulator starts at the op's identity in each thread and is combined into the
 /// place at the end. An accumulator that is still the identity is not combined: a place that no iteration contributes to is never
 /// touched, and so may lie outside its array.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Reduction {
     pub op: AtomicOp,
     /// How many operands address the place: its base, indices and components.

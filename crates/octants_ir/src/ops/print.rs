@@ -9,12 +9,12 @@ use crate::types::Scalar;
 /// What a `print` writes, piece by piece; each value piece takes the op's next operand.
 ///
 /// In text it is one string: `{}` or `{:.2f}` is a value, `{@}` the op's own place in the user's file, `{{` and `}}` are braces.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct PrintSpec {
     pub pieces: Vec<PrintPiece>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum PrintPiece {
     Text(String),
     /// The next operand: a scalar, or a tensor with each entry in this format.

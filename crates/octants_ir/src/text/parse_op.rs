@@ -314,35 +314,17 @@ impl Parser {
 
 /// An op that has nothing but operands behind its mnemonic.
 fn plain_op(mnemonic: &str) -> Option<OpKind> {
-    Some(match mnemonic {
-        "select" => OpKind::Select,
-        "struct_new" => OpKind::StructNew,
-        "local" => OpKind::Local,
-        "tape" => OpKind::Tape,
-        "temp" => OpKind::Temp,
-        "load" => OpKind::Load,
-        "volatile_load" => OpKind::VolatileLoad,
-        "store" => OpKind::Store,
-        "atomic_cas" => OpKind::AtomicCas,
-        "grow_pool" => OpKind::GrowPool,
-        "address" => OpKind::Address,
-        "yield" => OpKind::Yield,
-        "return" => OpKind::Return,
-        "random" => OpKind::Random,
-        "launch_key" => OpKind::LaunchKey,
-        "clock" => OpKind::Clock,
-        _ => {
-            return (ArithOp::from_name(mnemonic).map(OpKind::Arith))
-                .or_else(|| BitOp::from_name(mnemonic).map(OpKind::Bit))
-                .or_else(|| BitUnary::from_name(mnemonic).map(OpKind::BitUnary))
-                .or_else(|| CompareOp::from_name(mnemonic).map(OpKind::Compare))
-                .or_else(|| MathOp::from_name(mnemonic).map(OpKind::Math))
-                .or_else(|| MathUnary::from_name(mnemonic).map(OpKind::MathUnary))
-                .or_else(|| ConvertOp::from_name(mnemonic).map(OpKind::Convert))
-                .or_else(|| TensorOp::from_name(mnemonic).map(OpKind::Tensor))
-                .or_else(|| AtomicOp::from_name(mnemonic).map(OpKind::Atomic));
-        }
-    })
+    OpKind::without_attributes(mnemonic)
+        .filter(|kind| !kind.has_regions())
+        .or_else(|| ArithOp::from_name(mnemonic).map(OpKind::Arith))
+        .or_else(|| BitOp::from_name(mnemonic).map(OpKind::Bit))
+        .or_else(|| BitUnary::from_name(mnemonic).map(OpKind::BitUnary))
+        .or_else(|| CompareOp::from_name(mnemonic).map(OpKind::Compare))
+        .or_else(|| MathOp::from_name(mnemonic).map(OpKind::Math))
+        .or_else(|| MathUnary::from_name(mnemonic).map(OpKind::MathUnary))
+        .or_else(|| ConvertOp::from_name(mnemonic).map(OpKind::Convert))
+        .or_else(|| TensorOp::from_name(mnemonic).map(OpKind::Tensor))
+        .or_else(|| AtomicOp::from_name(mnemonic).map(OpKind::Atomic))
 }
 
 /// A number of the type: decimal, or the bits of a real in hex. `None` where the type cannot hold it exactly as written.

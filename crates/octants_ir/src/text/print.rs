@@ -8,7 +8,7 @@ use crate::constant::Const;
 use crate::ids::{Loc, Op, Region, SideTable, Value};
 use crate::kernel::{Kernel, LocData, Param, Phase};
 use crate::layout::Digit;
-use crate::ops::{Domain, OpKind, ParallelFor, TensorOp};
+use crate::ops::{CellUse, Domain, OpKind, ParallelFor, TensorOp};
 use crate::types::{Data, Scalar};
 
 /// The canonical text, without locations.
@@ -663,15 +663,15 @@ impl<'k> Printer<'k> {
             return;
         }
         self.push(" ");
-        match &data.kind {
-            OpKind::Load | OpKind::VolatileLoad | OpKind::Address | OpKind::Tensor(TensorOp::Get) => {
-                self.place(operands);
-            }
-            OpKind::Store | OpKind::Atomic(_) | OpKind::GrowPool | OpKind::Tensor(TensorOp::Set) => {
-                self.place_and(operands, 1);
-            }
-            OpKind::AtomicCas => self.place_and(operands, 2),
-            _ => self.values(operands),
+        match data.kind.info().cell {
+            CellUse::Addresses | CellUse::Reads => self.place(operands),
+            CellUse::Writes => self.place_and(operands, 1),
+            CellUse::Updates(values) => self.place_and(operands, values),
+            CellUse::Nothing => match data.kind {
+                OpKind::Tensor(TensorOp::Get) => self.place(operands),
+                OpKind::Tensor(TensorOp::Set) => self.place_and(operands, 1),
+                _ => self.values(operands),
+            },
         }
     }
 

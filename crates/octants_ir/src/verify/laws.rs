@@ -40,12 +40,12 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     36 AllResults "Each result of a split kernel is stored by some task.";
     37 Call "A call names a function of the kernel, and has arguments and results of its types; an array is passed to a function that takes the same.";
     38 Print "A `print` has one operand for each value of its text, a scalar or tensor that the format fits.";
-    39 Random "A random number is a scalar, and not `u1`; `launch_key` gives `u64`.";
+    39 Random "A random number is a scalar, and not `u1`.";
     40 Layout "The digits of a layout cover each axis once; strides are multiples of the scalar's bytes, and cells do not reach into each other, but for digits of stride 0.";
     41 Field "A field holds scalars or tensors, has the rank of its layout, and clamps no index.";
     42 Address "`address` takes a scalar or tensor in an array or a field, and gives `u64`.";
     43 Digits "In a kernel that is split into tasks, each axis of a layout is one digit, and no loop runs over a layout.";
-    44 Clock "A clock gives `i64`.";
+    44 Nullary "An op that takes nothing, such as `clock` or `launch_key`, gives the type that its row names.";
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
     46 Order "An order permutes the axes of its array; a field's layout says its order and spacing.";
     47 Tape "`tape` takes an integer, or with it an array of its scalars and an `i32`, or with these an `i32` and an array of such, and stands in a parallel loop; a tape is only loaded and stored.";

@@ -18,7 +18,7 @@ pub use laws::Law;
 
 use crate::ids::{Op, Value};
 use crate::kernel::{Kernel, Phase};
-use crate::ops::OpKind;
+use crate::ops::{Gives, OpKind};
 use crate::text::OpLines;
 use crate::types::{Scalar, Type};
 
@@ -126,6 +126,13 @@ impl<'k> Verifier<'k> {
         found == count
     }
 
+    fn nullary(&mut self, op: Op, scalar: Scalar) {
+        self.takes_operands(op, 0);
+        if self.gives(op, 1) {
+            self.is_type(Law::Nullary, op, "the result", self.results(op)[0], scalar);
+        }
+    }
+
     /// One result, of this type.
     fn gives_type(&mut self, op: Op, ty: impl Into<Type>) {
         if self.gives(op, 1) {
@@ -197,19 +204,12 @@ impl<'k> Verifier<'k> {
             OpKind::Assert(_, message) => self.assert_op(op, message),
             OpKind::Print(spec) => self.print_op(op, spec),
             OpKind::Random => self.random(op),
-            OpKind::LaunchKey => {
-                self.takes_operands(op, 0);
-                if self.gives(op, 1) {
-                    self.is_type(Law::Random, op, "the result", self.results(op)[0], Scalar::U64);
-                }
-            }
-            OpKind::Clock => {
-                self.takes_operands(op, 0);
-                if self.gives(op, 1) {
-                    self.is_type(Law::Clock, op, "the result", self.results(op)[0], Scalar::I64);
-                }
-            }
             OpKind::Call(function) => self.call(op, *function),
+            // Their rows say it all.
+            kind => match kind.info().gives {
+                Gives::Nullary(scalar) => self.nullary(op, scalar),
+                Gives::Own => panic!("the verifier has no rule for `{}`", kind.name()),
+            },
         }
     }
 }

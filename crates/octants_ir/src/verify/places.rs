@@ -2,7 +2,7 @@
 
 use super::{Law, Verifier};
 use crate::ids::{Op, Value};
-use crate::ops::{AtomicOp, OpKind, Takes};
+use crate::ops::{AtomicOp, CellUse, OpKind, Takes};
 use crate::types::{ArrayType, Data, Scalar, Type};
 
 impl Verifier<'_> {
@@ -10,15 +10,8 @@ impl Verifier<'_> {
     pub(super) fn place_uses(&mut self, op: Op) {
         let data = &self.kernel.ops[op];
         let bases = match &data.kind {
-            OpKind::Load
-            | OpKind::VolatileLoad
-            | OpKind::Store
-            | OpKind::Atomic(_)
-            | OpKind::AtomicCas
-            | OpKind::GrowPool
-            | OpKind::Extent(_)
-            | OpKind::Address
-            | OpKind::ForCells(_) => vec![0],
+            kind if kind.info().cell != CellUse::Nothing => vec![0],
+            OpKind::Extent(_) | OpKind::ForCells(_) => vec![0],
             OpKind::ParallelFor(attributes) => attributes.place_starts(),
             OpKind::Call(_) => (0..data.operands.len()).collect(),
             OpKind::Tape => vec![1, 4],

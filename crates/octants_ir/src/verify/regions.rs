@@ -3,7 +3,7 @@
 use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
 use crate::kernel::{Phase, ValueDef};
-use crate::ops::OpKind;
+use crate::ops::{OpKind, Phases, Stands};
 use crate::order::Order;
 use crate::types::{Boundary, Data, TensorShape, Type};
 
@@ -110,10 +110,11 @@ impl Checker<'_, '_> {
         let data = &self.v.kernel.ops[op];
         let in_body = region == self.v.kernel.body;
         let in_branch = self.walk.in_branch;
-        let fits = match data.kind {
-            OpKind::Return => last && self.v.kernel.is_body(region),
-            OpKind::Yield => last && !self.v.kernel.is_body(region),
-            _ => !last,
+        let stands = data.kind.info().stands;
+        let fits = match stands {
+            Stands::EndOfBody => last && self.v.kernel.is_body(region),
+            Stands::EndOfRegion => last && !self.v.kernel.is_body(region),
+            Stands::Anywhere | Stands::Body | Stands::Top => !last,
         };
         if !fits {
             let message = match (last, data.kind.is_terminator()) {
@@ -133,24 +134,19 @@ impl Checker<'_, '_> {
                 self.v.breaks(Law::Visible, op, format!("operand {index} {message}"));
             }
         }
-        let expected = match data.kind {
-            OpKind::Fork => data.regions.len().max(1),
-            OpKind::If | OpKind::While => 2,
-            OpKind::For | OpKind::ForCells(_) | OpKind::ParallelFor(_) | OpKind::Serial => 1,
-            _ => 0,
-        };
+        let expected = data.kind.info().regions.expected(data.regions.len());
         if data.regions.len() != expected {
             let found = data.regions.len();
             self.v.breaks(Law::Regions, op, format!("has {expected} regions by its kind, but {found}"));
         }
-        let only_split = matches!(data.kind, OpKind::Serial | OpKind::Temp | OpKind::StoreResult(_));
+        let only_split = data.kind.info().phases == Phases::Split;
         if only_split && self.v.kernel.phase == Phase::Structured {
             self.v.breaks(Law::Split, op, "stands in a kernel that is not split");
         }
-        let may_stand_here = match data.kind {
-            OpKind::ParallelFor(_) | OpKind::Serial => in_body || in_branch,
-            OpKind::Temp | OpKind::Fork => in_body,
-            _ => true,
+        let may_stand_here = match stands {
+            Stands::Top => in_body || in_branch,
+            Stands::Body => in_body,
+            Stands::Anywhere | Stands::EndOfBody | Stands::EndOfRegion => true,
         };
         if !may_stand_here {
             self.v.breaks(Law::Top, op, "stands inside another op");

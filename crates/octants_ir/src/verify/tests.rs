@@ -163,7 +163,7 @@ const BAD: &[(Law, &str)] = &[
     (Law::Print, "print \"{}\"\nreturn"),
     (Law::Print, "print \"{:d}\", %f\nreturn"),
     (Law::Print, "print \"{}\", %s\nreturn"),
-    (Law::Clock, "%a: i32 = clock\nreturn"),
+    (Law::Nullary, "%a: i32 = clock\nreturn"),
     (Law::Tape, "if %c { %a: tape<f32> = tape %i }\nreturn"),
     (Law::Tape, "parallel_for (%j: i32) in (%i..%i) { %a: tape<f32> = tape %f }\nreturn"),
     (
@@ -172,7 +172,7 @@ const BAD: &[(Law, &str)] = &[
     ),
     (Law::Tape, "parallel_for (%j: i32) in (%i..%i) {\n%a: tape<i32> = tape %i, %x, %i }\nreturn"),
     (Law::Random, "%a: u1 = random\nreturn"),
-    (Law::Random, "%a: i64 = launch_key\nreturn"),
+    (Law::Nullary, "%a: i64 = launch_key\nreturn"),
 ];
 
 fn broken(kernel: &Kernel) -> BTreeSet<Law> {

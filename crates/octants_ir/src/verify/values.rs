@@ -3,13 +3,13 @@
 use super::{Law, Verifier};
 use crate::ids::{Op, Value};
 use crate::ops::{
-    ArithOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpInfo, Takes, TensorOp,
+    ArithOp, BitOp, BitUnary, CompareOp, ConvertOp, FamilyInfo, MathOp, MathUnary, Takes, TensorOp,
 };
 use crate::types::{Data, Scalar, ScalarClass, TensorType, Type};
 
 impl Verifier<'_> {
     /// The operand as a scalar or tensor of what the table names.
-    fn takes(&mut self, op: Op, value: Value, info: OpInfo) -> Option<Data> {
+    fn takes(&mut self, op: Op, value: Value, info: FamilyInfo) -> Option<Data> {
         let ty = self.ty(value);
         let elem = ty.elem();
         if !elem.is_some_and(|elem| info.takes.admits(elem)) {
@@ -19,7 +19,7 @@ impl Verifier<'_> {
     }
 
     /// Operands of one type that the table admits: that type.
-    fn uniform(&mut self, op: Op, count: usize, info: OpInfo) -> Option<Data> {
+    fn uniform(&mut self, op: Op, count: usize, info: FamilyInfo) -> Option<Data> {
         if !self.takes_operands(op, count) {
             return None;
         }

@@ -31,7 +31,7 @@ pub(crate) struct Flat {
 pub(crate) fn merged_extents(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> Vec<u64> {
     let mut loops = false;
     walk(kernel, parallel.body, &mut |op| {
-        loops |= matches!(kernel.ops[op].kind, OpKind::For | OpKind::While);
+        loops |= kernel.ops[op].kind.is_loop();
     });
     let known = |value: Value| kernel.as_const(value).and_then(Const::as_i128);
     let mut extents = Vec::new();

@@ -6,7 +6,7 @@
 //! the loop writes and that may be accessed in groups, whatever comes after a store is another cell for sure, and what comes
 //! before one is another cell or a load.
 
-use octants_ir::ops::ArithOp;
+use octants_ir::ops::{ArithOp, Effects};
 use octants_ir::rewrite::{ops_in, regions_in};
 use octants_ir::{Boundary, CellAccess, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -43,6 +43,9 @@ pub(crate) fn order_is_free(
     apart: bool,
     rows: bool,
 ) -> bool {
+    if kernel.has_effects(body, Effects::CONVERGENT) {
+        return false;
+    }
     let repeated = Repeated::find(kernel, body);
     let accesses: Vec<_> = ops_in(kernel, body)
         .into_iter()
@@ -88,7 +91,7 @@ impl Repeated {
         let mut repeated = Self { ops: SideTable::new(false), values: SideTable::new(false) };
         for op in ops_in(kernel, body) {
             let data = &kernel.ops[op];
-            if !matches!(data.kind, OpKind::For | OpKind::While) {
+            if !data.kind.is_loop() {
                 continue;
             }
             for region in data.regions.iter().flat_map(|&region| regions_in(kernel, region)) {

@@ -20,7 +20,7 @@ const MAX_SUMS: u32 = 6;
 pub(super) fn unrolls(kernel: &Kernel, parallel: &ParallelLoop<'_>, extent: i128) -> bool {
     let ops = ops_in(kernel, parallel.body);
     let fits = (2..=MAX_ROW).contains(&extent) && ops.len() * extent as usize <= MAX_OPS;
-    let has_loop = |&op: &Op| kernel.ops[op].kind.has_regions() && kernel.ops[op].kind != OpKind::If;
+    let has_loop = |&op: &Op| kernel.ops[op].kind.is_loop();
     fits && !ops.iter().any(has_loop) && looks_up(kernel, parallel)
 }
 

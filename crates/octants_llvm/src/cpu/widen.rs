@@ -179,7 +179,7 @@ fn can_widen(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
                 part_of_param(kernel, data.results[0]).is_some()
             }
             OpKind::Store | OpKind::Assert(..) => true,
-            kind => !kind.writes(),
+            kind => !kind.stays(),
         };
     });
     can

@@ -200,12 +200,9 @@ fn is_divergent(kernel: &Kernel, body: Region) -> bool {
     ops_in(kernel, body).iter().any(|&op| kernel.ops[op].kind == OpKind::While)
 }
 
-/// Whether an op may take long, or does something that is not worth writing several times.
+/// Whether an op may take long, or does something that is not worth writing several times, or may not be written so.
 pub(super) fn is_long(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::For | OpKind::While | OpKind::Call(_) | OpKind::Print(_) | OpKind::Assert(..) | OpKind::Clock
-    )
+    kind.is_loop() || kind.acts()
 }
 
 /// How many neighbouring points a thread takes so that its accesses have 128 bits, and the arrays whose alignment that asks for. 1 where

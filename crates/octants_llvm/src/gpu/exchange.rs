@@ -25,7 +25,6 @@
 //! step: 12 words have them in all banks as they are; of 8 and 16, the groups of four inside of elements change places, in a way of their own
 //! in each 32 words.
 
-use octants_ir::ops::Effects;
 use octants_ir::plan::Task;
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar, Type, Value};
@@ -92,10 +91,7 @@ impl Exchanges {
             return None;
         }
         let body = kernel.ops[op].regions[0];
-        let ends = |op: &Op| {
-            let kind = &kernel.ops[*op].kind;
-            kind.effects().contains(Effects::ENDS) && !kind.is_terminator()
-        };
+        let ends = |op: &Op| kernel.ops[*op].kind.may_stop_thread();
         if ops_in(kernel, body).iter().any(ends) {
             return None;
         }

@@ -29,14 +29,14 @@ impl Guards {
 
     /// Whether something is left to points for which a guard does not hold.
     pub fn leave_work(&self, kernel: &Kernel) -> bool {
-        self.ifs.iter().any(|&op| !is_empty(kernel, kernel.ops[op].regions[1]))
+        self.ifs.iter().any(|&op| !kernel.is_bare(kernel.ops[op].regions[1]))
     }
 
     fn find(&mut self, kernel: &Kernel, ops: &[Op], region: Region) {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
             // Of two sides, one does nothing.
-            let plain = data.regions.iter().any(|&side| is_empty(kernel, side));
+            let plain = data.regions.iter().any(|&side| kernel.is_bare(side));
             if data.kind != OpKind::If || !data.results.is_empty() || !plain {
                 continue;
             }
@@ -67,11 +67,6 @@ pub(super) fn common_ops(kernel: &Kernel, body: Region, guards: &Guards) -> Vec<
         }
     }
     ops
-}
-
-fn is_empty(kernel: &Kernel, region: Region) -> bool {
-    let ops = &kernel.regions[region].ops;
-    ops.iter().all(|&op| matches!(kernel.ops[op].kind, OpKind::Yield | OpKind::Const(_)))
 }
 
 /// What a value is computed by.

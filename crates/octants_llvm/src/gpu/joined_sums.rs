@@ -91,10 +91,7 @@ impl Emitter<'_> {
                 continue;
             }
             let touched = data.operands.first().map(|&place| self.kernel.ty(place));
-            let touches_one = matches!(
-                data.kind,
-                OpKind::Load | OpKind::VolatileLoad | OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas
-            );
+            let touches_one = self.kernel.cell_access(op).is_some();
             match touched {
                 _ if data.kind.is_pure() || data.kind == OpKind::Local => {}
                 Some(Type::Local(_)) if touches_one => {}

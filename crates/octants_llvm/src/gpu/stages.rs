@@ -43,7 +43,8 @@ impl Stages {
             let kind = &kernel.ops[*op].kind;
             matches!(kind, OpKind::If | OpKind::Math(_) | OpKind::MathUnary(_))
         };
-        if !ops.iter().any(splits) {
+        let acts = |op: &Op| kernel.ops[*op].kind.acts();
+        if !ops.iter().any(splits) || ops.iter().any(acts) {
             return None;
         }
         let loads = early_loads(kernel, axis, &ops, noalias);

@@ -31,7 +31,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use octants_ir::ops::{AtomicOp, Effects};
+use octants_ir::ops::AtomicOp;
 use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::{
     Boundary, Const, Data, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef,
@@ -92,10 +92,7 @@ impl Emitter<'_> {
         let are_few = |updates: &[Op]| {
             (1..=MOST_UPDATES).contains(&(updates.len() * (tiling.columns() * tiling.rows) as usize))
         };
-        let ends = |op: &Op| {
-            let kind = &kernel.ops[*op].kind;
-            kind.effects().contains(Effects::ENDS) && !kind.is_terminator()
-        };
+        let ends = |op: &Op| kernel.ops[*op].kind.may_stop_thread();
         if !are_few(&own) && !are_few(&shared) || ops_in(kernel, body).iter().any(ends) {
             return None;
         }

@@ -45,10 +45,10 @@ fn written_arrays(kernel: &Kernel, region: Region) -> Option<Vec<Value>> {
     let mut written = Vec::new();
     for op in ops_in(kernel, region) {
         let kind = &kernel.ops[op].kind;
-        if matches!(kind, OpKind::Assert(..)) {
+        if kind.may_stop_thread() {
             return None;
         }
-        if !kind.writes() {
+        if !kind.stays() {
             continue;
         }
         let base = kernel.cell_access(op)?.place.base();

@@ -3,6 +3,7 @@
 //! A value varies if it is computed from a varying one, read from a varying place or a variable, or chosen by a varying
 //! decision. Everything else is the same for all lanes of a widened loop, and stays a scalar.
 
+use octants_ir::ops::Effects;
 use octants_ir::{Kernel, OpKind, Region, SideTable, Type, Value};
 
 /// The varying values of a region and of the regions inside, given those that vary from the start.
@@ -93,7 +94,8 @@ impl Analysis<'_> {
                     self.flow(&data.operands[..1], &data.results, varies);
                 }
                 _ => {
-                    let varies = self.any(&data.operands);
+                    let own = Effects::NONDETERMINISTIC | Effects::CONVERGENT;
+                    let varies = self.any(&data.operands) || data.kind.effects().intersects(own);
                     for &result in &data.results {
                         self.mark(result, varies);
                     }

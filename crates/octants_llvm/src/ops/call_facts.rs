@@ -68,10 +68,11 @@ fn stops(kernel: &Kernel, function: Func) -> bool {
     let polls = !kernel.functions[function].is_whole;
     walk(kernel, kernel.functions[function].body, &mut |op| {
         stops |= match kernel.ops[op].kind {
-            OpKind::Assert(..) => true,
             OpKind::While => polls,
             OpKind::For => polls && may_stop(kernel, op),
-            _ => false,
+            // What it calls is asked itself.
+            OpKind::Call(_) => false,
+            ref kind => kind.may_stop_thread(),
         };
     });
     stops

@@ -58,8 +58,8 @@ impl Emitter<'_> {
         let joined: Vec<_> = data.results.iter().map(|&result| self.joined_ty(result)).collect();
         let done = self.f.new_label();
         let before = self.f.block();
-        let then_label = if self.is_bare(then) { done } else { self.f.new_label() };
-        let else_label = if self.is_bare(otherwise) { done } else { self.f.new_label() };
+        let then_label = if self.kernel.is_bare(then) { done } else { self.f.new_label() };
+        let else_label = if self.kernel.is_bare(otherwise) { done } else { self.f.new_label() };
         if then_label == done && else_label == done {
             // Nothing but a choice.
             let (a, b) = (self.region(then), self.region(otherwise));
@@ -96,12 +96,6 @@ impl Emitter<'_> {
             let value = self.f.join(joined[index], &incoming);
             self.set(result, value);
         }
-    }
-
-    /// Whether a region only yields, without constants or ops of its own.
-    pub(crate) fn is_bare(&self, region: Region) -> bool {
-        let ops = &self.kernel.regions[region].ops;
-        ops.iter().all(|&op| matches!(self.kernel.ops[op].kind, OpKind::Yield | OpKind::Const(_)))
     }
 
     /// Emits a region and gives what it yields in the given types.
@@ -310,9 +304,9 @@ fn polls(kernel: &Kernel, op: Op) -> bool {
     let mut may_take_long = false;
     octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
         may_take_long |= match kernel.ops[inner].kind {
-            OpKind::While | OpKind::Call(_) => true,
+            OpKind::Call(_) => true,
             OpKind::For => !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS,
-            _ => false,
+            ref kind => kind.is_loop(),
         };
     });
     may_take_long

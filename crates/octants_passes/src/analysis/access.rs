@@ -119,7 +119,7 @@ pub fn computing_functions(kernel: &Kernel, access: &SideTable<Func, Vec<Access>
                 OpKind::Call(called) => computes &= known[called],
                 // What is no parameter is a variable of the function's own.
                 OpKind::Store | OpKind::Atomic(_) | OpKind::AtomicCas => {}
-                ref kind => computes &= !kind.writes() || is_check(kind),
+                ref kind => computes &= !kind.stays() || is_check(kind),
             });
             changed |= computes != known[id];
             known.set(id, computes);

@@ -1,20 +1,9 @@
 //! Roughly how many instructions a region runs.
 
-use octants_ir::ops::{ArithOp, MathOp};
+use octants_ir::ops::Regions;
 use octants_ir::{Kernel, Op, OpKind, Region};
 
 use super::trips::{LIKELY_TRIPS, trips};
-
-// Instructions of what is more than one. Orders of magnitude, not measured: a device times the first launches and goes by that.
-const MATH: u32 = 16;
-const DIVISION: u32 = 6;
-const ATOMIC: u32 = 20;
-const RANDOM: u32 = 100;
-const CALL: u32 = 5;
-const PRINT: u32 = 1000;
-/// Reading it waits for what runs.
-const CLOCK: u32 = 32;
-const VOLATILE_LOAD: u32 = 2;
 
 /// Calls inside calls that are followed; the rest counts as a loop. Chosen, not measured: it bounds the walk over functions that call each
 /// other.
@@ -35,52 +24,21 @@ fn cost_within(kernel: &Kernel, region: Region, depth: u32) -> u32 {
 
 fn cost_of(kernel: &Kernel, op: Op, depth: u32) -> u32 {
     let data = &kernel.ops[op];
-    let inner = |index: usize| cost_within(kernel, data.regions[index], depth);
-    match &data.kind {
-        OpKind::Const(_)
-        | OpKind::Extent(_)
-        | OpKind::Address
-        | OpKind::Local
-        | OpKind::Tape
-        | OpKind::Temp
-        | OpKind::Yield
-        | OpKind::Return
-        | OpKind::Tensor(_)
-        | OpKind::StructNew
-        | OpKind::StructGet(_)
-        | OpKind::StructSet(_) => 0,
-        OpKind::Arith(
-            ArithOp::Div | ArithOp::FloorDiv | ArithOp::Mod | ArithOp::RawDiv | ArithOp::RawMod,
-        ) => DIVISION,
-        OpKind::Arith(_)
-        | OpKind::Bit(_)
-        | OpKind::BitUnary(_)
-        | OpKind::Compare(_)
-        | OpKind::Select
-        | OpKind::Convert(_)
-        | OpKind::Load
-        | OpKind::Store
-        | OpKind::StoreResult(_)
-        | OpKind::Assert(..)
-        | OpKind::LaunchKey => 1,
-        OpKind::Clock => CLOCK,
-        OpKind::VolatileLoad => VOLATILE_LOAD,
-        OpKind::Math(MathOp::Pow | MathOp::Atan2) => 2 * MATH,
-        OpKind::MathUnary(_) => MATH,
-        OpKind::Random => RANDOM,
-        OpKind::Print(_) => PRINT,
-        OpKind::Call(_) if depth == 0 => LIKELY_TRIPS,
-        OpKind::Call(function) => {
-            CALL.saturating_add(cost_within(kernel, kernel.functions[*function].body, depth - 1))
+    let own = data.kind.cost();
+    let inner = data.regions.iter().map(|&region| cost_within(kernel, region, depth));
+    match data.kind.info().regions {
+        Regions::Without => match data.kind {
+            OpKind::Call(_) if depth == 0 => LIKELY_TRIPS,
+            OpKind::Call(function) => {
+                own.saturating_add(cost_within(kernel, kernel.functions[function].body, depth - 1))
+            }
+            _ => own,
+        },
+        Regions::Either => own.saturating_add(inner.max().unwrap_or(0)),
+        Regions::Repeated(_) => {
+            inner.fold(own, u32::saturating_add).saturating_mul(trips(kernel, op, LIKELY_TRIPS))
         }
-        OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::GrowPool => ATOMIC,
-        OpKind::If => 1_u32.saturating_add(inner(0).max(inner(1))),
-        OpKind::For | OpKind::ForCells(_) | OpKind::While => {
-            let once = (0..data.regions.len()).fold(1_u32, |sum, region| sum.saturating_add(inner(region)));
-            once.saturating_mul(trips(kernel, op, LIKELY_TRIPS))
-        }
-        OpKind::ParallelFor(_) | OpKind::Serial => inner(0),
-        OpKind::Fork => (0..data.regions.len()).fold(0, |sum: u32, branch| sum.saturating_add(inner(branch))),
+        Regions::Task | Regions::Branches => inner.fold(own, u32::saturating_add),
     }
 }
 

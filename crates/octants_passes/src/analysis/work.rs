@@ -3,6 +3,7 @@
 //! Loops count as often as they go round, which must follow from arguments and extents. What may run for any time is not guessed: a long
 //! serial loop that is taken for a short one would lose all the overlap that its author asked for.
 
+use octants_ir::ops::{Effects, Regions};
 use octants_ir::plan::Work;
 use octants_ir::{Bound, Kernel, OpKind, Region, Value};
 
@@ -16,7 +17,7 @@ type Loops = Vec<(Bound, Bound)>;
 
 /// The work of the tasks that stand in a branch; `None` if a launch cannot tell.
 pub fn work_of(kernel: &Kernel, branch: Region, bound: &dyn Fn(Value) -> Bound) -> Option<Vec<Work>> {
-    let is_task = |op| matches!(kernel.ops[op].kind, OpKind::Serial | OpKind::ParallelFor(_));
+    let is_task = |op| kernel.ops[op].kind.info().regions == Regions::Task;
     let tasks = kernel.regions[branch].ops.iter().filter(|&&op| is_task(op));
     let work = tasks.map(|&op| {
         let (mut axes, mut max_threads) = (Vec::new(), None);
@@ -62,7 +63,7 @@ fn count(
     for &op in &kernel.regions[region].ops {
         let data = &kernel.ops[op];
         match (&data.kind, &data.operands[..]) {
-            (OpKind::While | OpKind::ForCells(_) | OpKind::Call(_) | OpKind::Print(_), _) => return None,
+            (kind, _) if kind.effects().contains(Effects::UNBOUNDED) => return None,
             (OpKind::For, &[lo, hi, ..]) => {
                 let mut inner = loops.clone();
                 inner.push(range(kernel, lo, hi, bound)?);

@@ -1,11 +1,12 @@
 //! Forward mode: tangents beside the values, in place. Control flow stays as it is; what varies is carried twice.
 
-use octants_ir::ops::{ArithOp, AtomicOp};
+use octants_ir::ops::{ArithOp, AtomicOp, Derivative};
 use octants_ir::rewrite::use_counts;
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::activity::Activity;
 use super::forward_extremes::{Deferred, Loops, add_loops};
+use super::is_no_primal;
 use super::rules::{flows, partial, through};
 use super::{Refusal, RefusalKind, is_real};
 use crate::slots::{add_result, add_yielded};
@@ -146,41 +147,14 @@ impl Tangents<'_> {
                     self.loops.push(Loops { region, parallel: op, deferred });
                 }
             }
-            // Integers, or nothing that has a derivative.
-            OpKind::Const(_)
-            | OpKind::Bit(_)
-            | OpKind::BitUnary(_)
-            | OpKind::Compare(_)
-            | OpKind::Tensor(_)
-            | OpKind::StructNew
-            | OpKind::StructGet(_)
-            | OpKind::StructSet(_)
-            | OpKind::AtomicCas
-            | OpKind::GrowPool
-            | OpKind::Extent(_)
-            | OpKind::Address
-            | OpKind::Assert(..)
-            | OpKind::Print(_)
-            | OpKind::Random
-            | OpKind::LaunchKey
-            | OpKind::Clock => self.kernel.regions[region].ops.push(op),
-            OpKind::Arith(_)
-            | OpKind::Select
-            | OpKind::Math(_)
-            | OpKind::MathUnary(_)
-            | OpKind::Convert(_) => {
-                self.kernel.regions[region].ops.push(op);
-                self.computed(region, op);
-            }
-            OpKind::Temp
-            | OpKind::Serial
-            | OpKind::StoreResult(_)
-            | OpKind::ForCells(_)
-            | OpKind::Call(_)
-            | OpKind::Yield
-            | OpKind::Return => {
-                unreachable!("`{}` does not stand in a kernel that is differentiated", data.kind.name())
-            }
+            kind => match kind.info().derivative {
+                Derivative::Flat => self.kernel.regions[region].ops.push(op),
+                Derivative::Rule => {
+                    self.kernel.regions[region].ops.push(op);
+                    self.computed(region, op);
+                }
+                Derivative::ByName => is_no_primal(&kind),
+            },
         }
     }
 

@@ -50,6 +50,7 @@ mod separation;
 mod size_once;
 mod told;
 
+use octants_ir::ops::{CellUse, Effects};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
 
@@ -156,6 +157,21 @@ pub enum RefusalKind {
     AtomicResult,
     /// An op of this name has no derivative where it stands.
     NoRule(&'static str),
+}
+
+impl RefusalKind {
+    /// Why a derivative may not run an op again for what it gave when the kernel ran; `None` if that is the same. What is read from memory is asked for
+    /// elsewhere.
+    fn of_repeating(kind: &OpKind) -> Option<Self> {
+        let effects = kind.effects();
+        if effects.contains(Effects::KEY) {
+            Some(Self::Random)
+        } else if effects.contains(Effects::NONDETERMINISTIC) && kind.info().cell == CellUse::Nothing {
+            Some(Self::Clock)
+        } else {
+            None
+        }
+    }
 }
 
 impl Refusal {
@@ -441,6 +457,11 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
         kernel.add_param(name, Type::Array(ArrayType { layout, ..array }));
     }
     companions
+}
+
+/// Says that the kernel was not [prepared](prepare).
+fn is_no_primal(kind: &OpKind) -> ! {
+    unreachable!("`{}` does not stand in a kernel that is differentiated", kind.name())
 }
 
 /// Whether the value is a real scalar.

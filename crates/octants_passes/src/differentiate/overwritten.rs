@@ -50,12 +50,7 @@ pub(super) fn check(
     let (mut kept, mut lasting) = (Vec::new(), !refusals.is_empty());
     for op in ops_in(derivative, derivative.body) {
         let OpData { kind, loc, .. } = &derivative.ops[op];
-        let refused = match kind {
-            OpKind::LaunchKey | OpKind::Random => Some(RefusalKind::Random),
-            OpKind::Clock => Some(RefusalKind::Clock),
-            _ => None,
-        };
-        if let Some(refused) = refused {
+        if let Some(refused) = RefusalKind::of_repeating(kind) {
             refusals.push(Refusal::new(refused, *loc));
             let is_it = |&&op: &&Op| primal.ops[op].kind == *kind && primal.ops[op].loc == *loc;
             kept.extend(all.iter().filter(is_it));

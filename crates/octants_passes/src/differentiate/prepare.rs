@@ -26,7 +26,7 @@
 //! }
 //! ```
 
-use octants_ir::ops::AtomicOp;
+use octants_ir::ops::{AtomicOp, Effects};
 use octants_ir::rewrite::{ValueMap, clone_body, ops_in, replace_values, use_counts};
 use octants_ir::{Arena, Builder, Data, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
@@ -45,6 +45,11 @@ pub(super) const ASSUMPTIONS: Assumptions =
 /// Gives the places of assignments that are races.
 pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {
     inline_calls(kernel)?;
+    let all = ops_in(kernel, kernel.body);
+    if let Some(op) = all.into_iter().find(|&op| kernel.ops[op].kind.effects().contains(Effects::CONVERGENT))
+    {
+        return Err(Refusal::new(RefusalKind::NoRule(kernel.ops[op].kind.name()), kernel.ops[op].loc));
+    }
     keep_rounding_of(kernel, Totals::All);
     scalarise(kernel);
     expand_field_loops(kernel);

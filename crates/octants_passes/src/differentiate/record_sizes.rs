@@ -139,11 +139,8 @@ impl Counting {
         let (mut refusals, mut wanted) = (Vec::new(), Vec::new());
         for op in ops_in(kernel, kernel.body) {
             let data = &kernel.ops[op];
+            refusals.extend(RefusalKind::of_repeating(&data.kind).map(|kind| Refusal::new(kind, data.loc)));
             match data.kind {
-                OpKind::LaunchKey | OpKind::Random => {
-                    refusals.push(Refusal::new(RefusalKind::Random, data.loc));
-                }
-                OpKind::Clock => refusals.push(Refusal::new(RefusalKind::Clock, data.loc)),
                 _ if self.updates[op] => refusals.push(Refusal::new(RefusalKind::AtomicResult, data.loc)),
                 OpKind::Atomic(_) | OpKind::AtomicCas
                     if copied.contains(&data.operands[0]) && uses[data.results[0]] > 0 =>

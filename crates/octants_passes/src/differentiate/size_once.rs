@@ -15,7 +15,7 @@
 //! }
 //! ```
 
-use octants_ir::ops::{BitOp, CompareOp};
+use octants_ir::ops::{BitOp, CompareOp, Effects};
 use octants_ir::rewrite::{ops_in, retain_ops};
 use octants_ir::{Builder, Kernel, Op, OpKind};
 
@@ -47,7 +47,7 @@ fn is_same_for_all(kernel: &Kernel, op: Op) -> bool {
     parallel.attributes.reductions.is_empty()
         && ops_in(kernel, parallel.body).into_iter().all(|inner| {
             let data = &kernel.ops[inner];
-            let differs = matches!(data.kind, OpKind::Random | OpKind::Clock | OpKind::VolatileLoad);
+            let differs = data.kind.effects().contains(Effects::NONDETERMINISTIC);
             !differs && !data.operands.iter().any(|operand| parallel.indices().contains(operand))
         })
 }

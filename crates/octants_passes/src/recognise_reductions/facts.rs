@@ -250,7 +250,7 @@ impl<'k> Facts<'k> {
     fn innermost_loop(&self, op: Op) -> Option<Op> {
         let mut owner = self.region(op).and_then(|region| self.owner(region));
         while let Some(op) = owner {
-            if matches!(self.kernel.ops[op].kind, OpKind::For | OpKind::While) {
+            if self.kernel.ops[op].kind.is_loop() {
                 return Some(op);
             }
             owner = self.region(op).and_then(|region| self.owner(region));

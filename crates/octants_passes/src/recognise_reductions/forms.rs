@@ -220,7 +220,7 @@ fn does_nothing_but(facts: &Facts<'_>, region: Region, store: Option<Op>) -> Opt
         // A function may be one that does not return where the condition does not hold.
         if is_check(kind) || facts.only_computes(op) {
             fails = true;
-        } else if kind.writes() && Some(op) != store {
+        } else if kind.stays() && Some(op) != store {
             return None;
         }
         for &inner in &facts.kernel.ops[op].regions {

@@ -99,7 +99,7 @@ fn leaves(kernel: &Kernel, op: Op, source: Value) -> bool {
     let data = &kernel.ops[op];
     match data.kind {
         OpKind::Store => data.operands[0] != source && matches!(kernel.ty(data.operands[0]), Type::Local(_)),
-        _ => !data.kind.has_regions() && !data.kind.writes(),
+        _ => !data.kind.has_regions() && !data.kind.stays(),
     }
 }
 

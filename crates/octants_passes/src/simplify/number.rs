@@ -7,7 +7,7 @@ use octants_ir::{Kernel, Op, OpKind, Type, Value};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    kind: (u8, u64),
+    kind: OpKind,
     operands: Vec<Value>,
     ty: Type,
 }
@@ -36,9 +36,11 @@ impl Numbering {
     /// The value of an earlier op that is the same as this one; otherwise this one is known from now on.
     pub(super) fn find_or_add(&mut self, kernel: &Kernel, op: Op) -> Option<Value> {
         let data = &kernel.ops[op];
-        let kind = number(&data.kind)?;
+        if !may_be_shared(&data.kind) {
+            return None;
+        }
         let result = *data.results.first()?;
-        let key = Key { kind, operands: data.operands.to_vec(), ty: kernel.ty(result) };
+        let key = Key { kind: data.kind.clone(), operands: data.operands.to_vec(), ty: kernel.ty(result) };
         if let Some(&earlier) = self.known.get(&key) {
             return Some(earlier);
         }
@@ -48,50 +50,13 @@ impl Numbering {
     }
 }
 
-/// A number for the op with its attributes; `None` if two of the kind are never taken for one.
-fn number(kind: &OpKind) -> Option<(u8, u64)> {
-    Some(match kind {
-        OpKind::Const(c) => (0, c.bits()),
-        OpKind::Arith(op) => (1, *op as u64),
-        OpKind::Bit(op) => (2, *op as u64),
-        OpKind::BitUnary(op) => (3, *op as u64),
-        OpKind::Compare(op) => (4, *op as u64),
-        OpKind::Select => (5, 0),
-        OpKind::Math(op) => (6, *op as u64),
-        OpKind::MathUnary(op) => (7, *op as u64),
-        OpKind::Convert(op) => (8, *op as u64),
-        OpKind::Tensor(TensorOp::Get) => (9, 0),
-        OpKind::StructGet(member) => (11, (*member).into()),
-        OpKind::Extent(axis) => (13, (*axis).into()),
-        OpKind::LaunchKey => (14, 0),
-        OpKind::Address => (15, 0),
-        // What is put together is put together where it goes: it must not become shared by tasks.
-        OpKind::Tensor(TensorOp::New | TensorOp::Splat | TensorOp::Set)
-        | OpKind::StructNew
-        | OpKind::StructSet(_)
-        | OpKind::Local
-        | OpKind::Tape
-        | OpKind::Temp
-        | OpKind::Load
-        | OpKind::VolatileLoad
-        | OpKind::Store
-        | OpKind::Atomic(_)
-        | OpKind::AtomicCas
-        | OpKind::GrowPool
-        | OpKind::If
-        | OpKind::For
-        | OpKind::ForCells(_)
-        | OpKind::While
-        | OpKind::ParallelFor(_)
-        | OpKind::Serial
-        | OpKind::Fork
-        | OpKind::Yield
-        | OpKind::Return
-        | OpKind::StoreResult(_)
-        | OpKind::Assert(..)
-        | OpKind::Print(_)
-        | OpKind::Random
-        | OpKind::Clock
-        | OpKind::Call(_) => return None,
-    })
+/// Whether two ops of the kind with the same operands are one. What is put together is put together where it goes: it must not become shared by
+/// tasks.
+fn may_be_shared(kind: &OpKind) -> bool {
+    let assembles = match kind {
+        OpKind::Tensor(op) => *op != TensorOp::Get,
+        OpKind::StructNew | OpKind::StructSet(_) => true,
+        _ => false,
+    };
+    kind.is_pure() && !assembles
 }

@@ -172,10 +172,10 @@ impl<'k> Slicer<'k> {
 
     /// That nothing outside sees an op, whose results have no class.
     fn only_calculates(&self, op: Op) -> Option<()> {
-        let mut is_seen = self.kernel.ops[op].kind.writes();
+        let mut is_seen = self.kernel.ops[op].kind.stays();
         for &region in &self.kernel.ops[op].regions {
             octants_ir::rewrite::walk(self.kernel, region, &mut |op| {
-                is_seen |= self.kernel.ops[op].kind.writes();
+                is_seen |= self.kernel.ops[op].kind.stays();
             });
         }
         (!is_seen).then_some(())

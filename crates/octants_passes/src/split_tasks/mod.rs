@@ -108,10 +108,7 @@ const LOOP_WEIGHT: u32 = 30;
 fn weight(kernel: &Kernel, op: Op) -> u32 {
     let mut weight: u32 = 0;
     let mut add = |op: Op| {
-        let own = match kernel.ops[op].kind {
-            OpKind::For | OpKind::While => 1 + LOOP_WEIGHT,
-            _ => 1,
-        };
+        let own = if kernel.ops[op].kind.is_loop() { 1 + LOOP_WEIGHT } else { 1 };
         weight = weight.saturating_add(own);
     };
     add(op);

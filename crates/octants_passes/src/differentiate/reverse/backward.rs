@@ -1,19 +1,15 @@
 //! The backward sweep over ops, and over ops with regions that are no loops.
 
-use octants_ir::ops::{ArithOp, ParallelFor};
+use octants_ir::ops::{ArithOp, Derivative, ParallelFor};
 use octants_ir::{Op, OpKind, Value};
 
 use super::Reverse;
+use crate::differentiate::is_no_primal;
 
 impl Reverse<'_> {
     pub(super) fn backward(&mut self, op: Op) {
         let data = self.kernel.ops[op].clone();
         match data.kind {
-            OpKind::Arith(_)
-            | OpKind::Select
-            | OpKind::Math(_)
-            | OpKind::MathUnary(_)
-            | OpKind::Convert(_) => self.backward_computed(op),
             OpKind::Load | OpKind::VolatileLoad => self.backward_load(op),
             OpKind::Store => self.backward_store(op),
             OpKind::Atomic(kind) => self.backward_update(op, kind),
@@ -39,35 +35,12 @@ impl Reverse<'_> {
                 }
             }
             OpKind::For | OpKind::While => self.backward_loop(op),
-            // Integers, or nothing that has a derivative.
-            OpKind::Const(_)
-            | OpKind::Bit(_)
-            | OpKind::BitUnary(_)
-            | OpKind::Compare(_)
-            | OpKind::Tensor(_)
-            | OpKind::StructNew
-            | OpKind::StructGet(_)
-            | OpKind::StructSet(_)
-            | OpKind::Local
-            | OpKind::AtomicCas
-            | OpKind::GrowPool
-            | OpKind::Extent(_)
-            | OpKind::Address
-            | OpKind::Assert(..)
-            | OpKind::Print(_)
-            | OpKind::Random
-            | OpKind::LaunchKey
-            | OpKind::Clock
-            | OpKind::Yield
-            | OpKind::Return => {}
-            OpKind::Tape
-            | OpKind::Temp
-            | OpKind::Serial
-            | OpKind::StoreResult(_)
-            | OpKind::ForCells(_)
-            | OpKind::Call(_) => {
-                unreachable!("`{}` does not stand in a kernel that is differentiated", data.kind.name())
-            }
+            OpKind::Local | OpKind::Yield | OpKind::Return => {}
+            kind => match kind.info().derivative {
+                Derivative::Flat => {}
+                Derivative::Rule => self.backward_computed(op),
+                Derivative::ByName => is_no_primal(&kind),
+            },
         }
     }
 

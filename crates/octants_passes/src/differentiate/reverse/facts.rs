@@ -75,7 +75,7 @@ impl Facts {
         for op in ops_in(kernel, kernel.body) {
             let Some(region) = parents.region(op) else { continue };
             // The backward sweep of a loop at the top is a task of its own, and so is that of an `if`.
-            let is_control = matches!(kernel.ops[op].kind, OpKind::If | OpKind::For | OpKind::While);
+            let is_control = kernel.ops[op].kind.is_control();
             let task = is_control && tops.contains(&region);
             for &operand in &kernel.ops[op].operands {
                 if task || defining_region(kernel, &parents, operand) != Some(region) {

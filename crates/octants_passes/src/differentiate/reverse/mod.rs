@@ -21,13 +21,14 @@ mod places;
 mod sizing;
 mod values;
 
-use octants_ir::ops::AssertKind;
+use octants_ir::ops::{AssertKind, Derivative};
 use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
 use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::activity::Activity;
 use super::overwritten::{self, Leaving, Read};
 use super::{Refusal, RefusalKind};
+use crate::differentiate::is_no_primal;
 use crate::promote_locals;
 use crate::slots::yielded;
 use crate::sweep::sweep_ending;
@@ -262,31 +263,7 @@ impl Reverse<'_> {
     fn forward(&mut self, op: Op, keep: bool) {
         let data = self.kernel.ops[op].clone();
         match data.kind {
-            OpKind::Const(_)
-            | OpKind::Arith(_)
-            | OpKind::Bit(_)
-            | OpKind::BitUnary(_)
-            | OpKind::Compare(_)
-            | OpKind::Select
-            | OpKind::Math(_)
-            | OpKind::MathUnary(_)
-            | OpKind::Convert(_)
-            | OpKind::Tensor(_)
-            | OpKind::StructNew
-            | OpKind::StructGet(_)
-            | OpKind::StructSet(_)
-            | OpKind::Extent(_)
-            | OpKind::Address
-            | OpKind::Local => {
-                let copy = clone_op(self.kernel, op, &mut self.names);
-                self.kernel.regions[self.region].ops.push(copy);
-            }
-            OpKind::LaunchKey | OpKind::Clock | OpKind::Random => {
-                if !self.read_record(op) {
-                    let copy = clone_op(self.kernel, op, &mut self.names);
-                    self.kernel.regions[self.region].ops.push(copy);
-                }
-            }
+            OpKind::Local => self.forward_as_is(op),
             OpKind::Load | OpKind::VolatileLoad => self.read_again(op),
             OpKind::Store => self.forward_store(op, keep),
             OpKind::Atomic(_) | OpKind::AtomicCas | OpKind::GrowPool => self.forward_update(op),
@@ -306,23 +283,24 @@ impl Reverse<'_> {
                 }
                 self.forward_structure(op);
             }
-            OpKind::Assert(AssertKind::Bounds, _) if self.checks => {
-                let copy = clone_op(self.kernel, op, &mut self.names);
-                self.kernel.regions[self.region].ops.push(copy);
-            }
+            OpKind::Assert(AssertKind::Bounds, _) if self.checks => self.forward_as_is(op),
             // They were said, or failed, when the kernel ran.
             OpKind::Assert(..) | OpKind::Print(_) => {}
-            OpKind::Tape
-            | OpKind::Temp
-            | OpKind::Serial
-            | OpKind::StoreResult(_)
-            | OpKind::ForCells(_)
-            | OpKind::Call(_)
-            | OpKind::Yield
-            | OpKind::Return => {
-                unreachable!("`{}` does not stand in a kernel that is differentiated", data.kind.name())
-            }
+            kind => match kind.info().derivative {
+                Derivative::Flat | Derivative::Rule => {
+                    let is_recorded = kind.effects().differs_between_launches() && self.read_record(op);
+                    if !is_recorded {
+                        self.forward_as_is(op);
+                    }
+                }
+                Derivative::ByName => is_no_primal(&kind),
+            },
         }
+    }
+
+    fn forward_as_is(&mut self, op: Op) {
+        let copy = clone_op(self.kernel, op, &mut self.names);
+        self.kernel.regions[self.region].ops.push(copy);
     }
 
     /// An op with regions, forward only.

@@ -272,7 +272,7 @@ impl Reverse<'_> {
                 continue;
             }
             self.loc = self.kernel.ops[op].loc;
-            let controls = matches!(kind, OpKind::If | OpKind::For | OpKind::While);
+            let controls = kind.is_control();
             if controls && sizing.live.is_in(self.kernel, op) {
                 demands.push(self.size_op(op, sizing));
             } else {
