@@ -455,33 +455,25 @@ impl KeptMembers {
             let class = object.get_type_ptr() as usize;
             stored.push(StoredObject { at, address: address(object), class, parent, held });
         }
+        // The object that something is asked of, and its address unless it is an argument; nothing if it is not compared itself.
+        let object_of = |parent: Parent| match parent {
+            Parent::Argument(at) => Some((arguments[at], None)),
+            Parent::Stored(at) => {
+                let address = stored.iter().find(|other| other.at == at)?.address;
+                // SAFETY: what the launch has read holds it.
+                let object = unsafe { Borrowed::from_ptr(py, address as *mut ffi::PyObject) };
+                Some((object, Some(address)))
+            }
+        };
         let mut computed: Vec<ComputedFrom> = Vec::new();
         for (at, one) in self.computed.iter().enumerate() {
-            let (object, parent) = match one.parent {
-                Parent::Argument(at) => (arguments[at], None),
-                Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
-                    // SAFETY: what the launch has read holds it.
-                    Some(parent) => unsafe {
-                        (Borrowed::from_ptr(py, parent.address as *mut ffi::PyObject), Some(parent.address))
-                    },
-                    None => continue,
-                },
-            };
+            let Some((object, parent)) = object_of(one.parent) else { continue };
             let values = one.values(&object, &members[one.member].check);
             computed.extend(values.map(|values| ComputedFrom { at, parent, values }));
         }
         let mut methods: Vec<MethodWas> = Vec::new();
         for (at, one) in self.methods.iter().enumerate() {
-            let (object, parent) = match one.parent {
-                Parent::Argument(at) => (arguments[at], None),
-                Parent::Stored(at) => match stored.iter().find(|other| other.at == at) {
-                    // SAFETY: what the launch has read holds it.
-                    Some(parent) => unsafe {
-                        (Borrowed::from_ptr(py, parent.address as *mut ffi::PyObject), Some(parent.address))
-                    },
-                    None => continue,
-                },
-            };
+            let Some((object, parent)) = object_of(one.parent) else { continue };
             if object.is_instance_of::<PyType>() {
                 continue;
             }

@@ -25,24 +25,10 @@ pub(crate) fn any_statement(stmts: &[Stmt], holds: &dyn Fn(&Stmt) -> bool) -> bo
 
 /// Whether a condition holds for some statement: one of a block, of a block in it, or of a loop in it if `in_loops`.
 fn some(stmts: &[Stmt], in_loops: bool, holds: &dyn Fn(&Stmt) -> bool) -> bool {
-    let inside = |block: &[Stmt]| some(block, in_loops, holds);
     stmts.iter().any(|stmt| {
-        holds(stmt)
-            || match &stmt.kind {
-                StmtKind::If { body, orelse, .. } => inside(body) || inside(orelse),
-                StmtKind::With { body, .. } => inside(body),
-                StmtKind::For { body, .. } | StmtKind::While { body, .. } => in_loops && inside(body),
-                StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return(_)
-                | StmtKind::Expr(_)
-                | StmtKind::Assign { .. }
-                | StmtKind::AugAssign { .. }
-                | StmtKind::AnnAssign { .. }
-                | StmtKind::Assert { .. }
-                | StmtKind::Pass
-                | StmtKind::Unsupported(_) => false,
-            }
+        let is_loop = matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
+        let is_searched = in_loops || !is_loop;
+        holds(stmt) || is_searched && stmt.blocks().into_iter().any(|block| some(block, in_loops, holds))
     })
 }
 

@@ -25,6 +25,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::flow::{Continuation, Flow, StreamBlocks};
 use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
+use crate::lower::statements::exits::any_statement;
 
 const BLOCK: &str = "`with oc.stream_parallel():`";
 
@@ -296,19 +297,5 @@ impl StreamBlocks {
 }
 
 fn has_with(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::With { .. } => true,
-        StmtKind::If { body, orelse, .. } => has_with(body) || has_with(orelse),
-        StmtKind::While { body, .. } | StmtKind::For { body, .. } => has_with(body),
-        StmtKind::Expr(_)
-        | StmtKind::Assign { .. }
-        | StmtKind::AugAssign { .. }
-        | StmtKind::AnnAssign { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Assert { .. }
-        | StmtKind::Pass
-        | StmtKind::Unsupported(_) => false,
-    })
+    any_statement(stmts, &|stmt| matches!(stmt.kind, StmtKind::With { .. }))
 }
