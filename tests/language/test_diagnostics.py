@@ -71,3 +71,15 @@ def test_lines_of_a_file_from_windows_are_shown_as_others(tmp_path):
             runpy.run_path(str(program))
         texts.append(shown(caught.value).replace(program.name, "program.py"))
     assert "missing" in texts[0] and texts[0] == texts[1]
+
+
+def test_programs_in_a_folder_named_like_the_package_are_the_users(tmp_path):
+    program = tmp_path / "octants" / "program.py"
+    program.parent.mkdir()
+    program.write_text(
+        "import octants as oc\n\n@oc.kernel\ndef f() -> oc.i32:\n    total = 0\n"
+        "    for i in oc.static(range(100)):\n        total += i\n    return total\n\nf()\n"
+    )
+    oc.init(log_level="error", unrolling_limit=32)
+    with pytest.warns(SyntaxWarning, match="OC10"):
+        runpy.run_path(str(program))

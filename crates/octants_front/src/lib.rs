@@ -17,6 +17,7 @@ mod signature;
 mod sources;
 
 use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
 
 use octants_diag::Diagnostic;
@@ -73,6 +74,8 @@ pub struct LowerOptions {
     pub has_run: bool,
     /// Accesses of sparse fields say which element they are of, for those who compare accesses.
     pub names_elements: bool,
+    /// The folder of the package: functions in its files are not the user's.
+    pub library: Option<Arc<Path>>,
 }
 
 impl Default for LowerOptions {
@@ -88,6 +91,7 @@ impl Default for LowerOptions {
             graph: false,
             has_run: false,
             names_elements: false,
+            library: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Making diagnostics of what is being lowered.
 
+use std::path::Path;
+
 use octants_diag::{Code, Diagnostic, Frame, Span};
 
 use crate::host::{Host, HostException};
@@ -42,11 +44,9 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// Whether a function is one of the package's own.
     pub(crate) fn is_library(&self, frame: &crate::lower::Frame<H::Object>) -> bool {
+        let Some(folder) = &self.options.library else { return false };
         let file = self.sources.map().file(frame.function.name_span.file);
-        file.is_some_and(|file| {
-            let folder = std::path::Path::new(&*file.name).parent();
-            folder.and_then(|folder| folder.file_name()).is_some_and(|name| name == "octants")
-        })
+        file.is_some_and(|file| Path::new(&*file.name).starts_with(folder))
     }
 
     /// The calls that led here, outermost first.

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::gateway::errors;
 use crate::gateway::under_way::Outside;
+use crate::session::package_folder;
 
 /// A process of Python that [serves](serve) a device: where the package is, which kind of device, and which of its kind. Ctrl-C is for
 /// whoever asks it, not for it.
@@ -19,10 +20,9 @@ const PROGRAM: &str = "import signal, sys; signal.signal(signal.SIGINT, signal.S
 /// A session whose device is a new process'.
 pub fn start(py: Python<'_>, options: SessionOptions) -> PyResult<Session> {
     let executable: String = py.import("sys")?.getattr("executable")?.extract()?;
-    let package: String = py.import("octants")?.getattr("__file__")?.extract()?;
-    let folder = std::path::Path::new(&package).parent().and_then(|package| package.parent());
+    let package = package_folder(py)?;
     let mut command = Command::new(executable);
-    command.arg("-c").arg(PROGRAM).arg(folder.unwrap_or_else(|| "".as_ref()));
+    command.arg("-c").arg(PROGRAM).arg(package.parent().unwrap_or(&package));
     command.arg(options.arch.name()).arg(options.device.to_string()).stdout(Stdio::null());
     // Not for the child: what it opens is its own affair, and it asks nobody.
     command.env_remove("OC_ARCH");

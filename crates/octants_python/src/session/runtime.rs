@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use crate::gateway::under_way::Outside;
 use crate::gateway::{errors, interrupt};
 use crate::session::profiler::{self, SessionProfiler};
-use crate::session::{device_process, disk_cache};
+use crate::session::{device_process, disk_cache, package_folder};
 use crate::values::dtype::{self, DataType, TypeLike};
 use crate::values::host_only;
 
@@ -313,6 +313,7 @@ impl Runtime {
             graph: false,
             has_run: false,
             names_elements: false,
+            library: Some(package_folder(py)?.into()),
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;
         let cache = disk_cache::options(options)?;
