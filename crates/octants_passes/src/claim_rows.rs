@@ -45,9 +45,9 @@ use octants_ir::rewrite::{ops_in, regions_in, use_counts};
 use octants_ir::{Boundary, Builder, Data, Kernel, Op, OpKind, Scalar, SideTable, Type, Value, ValueDef};
 
 use crate::analysis::{Affine, ArrayUse, accesses_of};
-use crate::manager::Assumptions;
-use crate::offsets::moved;
-use crate::update::updated_by;
+use crate::assumptions::Assumptions;
+use crate::edit::offsets::moved;
+use crate::edit::update::updated_by;
 
 pub fn claim_rows(kernel: &mut Kernel, assumptions: Assumptions) {
     if !assumptions.noalias || assumptions.few_tasks {

@@ -29,9 +29,9 @@ use octants_ir::rewrite::{ValueMap, clone_body, clone_op, insert_before, ops_in,
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::analysis::{ArrayUse, accesses_of, arrays_beside};
+use crate::analysis::{Replacement, may_replace};
+use crate::assumptions::Assumptions;
 use crate::demote_atomics::{separates_iterations, values_in};
-use crate::manager::Assumptions;
-use crate::replacement::{Replacement, may_replace};
 
 /// A loop of fewer words is left as it is: threads would have nothing to do. Chosen, not measured: a few for each thread of a large machine.
 const LEAST_WORDS: i128 = 256;

@@ -28,8 +28,8 @@ use octants_ir::rewrite::{ValueMap, regions_in};
 use octants_ir::{Boundary, Builder, Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::analysis::{Affine, ArrayUse, accesses_of, arrays_of_siblings};
-use crate::manager::Assumptions;
-use crate::update::updated_by;
+use crate::assumptions::Assumptions;
+use crate::edit::update::updated_by;
 
 pub fn demote_atomics(kernel: &mut Kernel, assumptions: Assumptions) {
     demote_atomics_where(kernel, assumptions, &|_, _| true);

@@ -26,7 +26,7 @@ use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain};
 use octants_ir::rewrite::{ValueMap, regions_in, replace_values};
 use octants_ir::{Builder, Data, Kernel, Layout, Loc, Op, OpKind, Region, Scalar, Type, Value};
 
-use crate::slots::set_params;
+use crate::edit::slots::set_params;
 
 pub fn expand_field_loops(kernel: &mut Kernel) {
     let bodies = kernel.bodies();

@@ -43,10 +43,10 @@ use octants_ir::{
 };
 
 use crate::analysis::{Affine, ArrayUse, accesses_of, own_cost};
+use crate::assumptions::Assumptions;
 use crate::demote_atomics::{demote_updates_of_own, separates_iterations, values_in};
-use crate::manager::Assumptions;
-use crate::offsets::{constant_like, moved};
-use crate::slots::yielded;
+use crate::edit::offsets::{constant_like, moved};
+use crate::edit::slots::yielded;
 
 /// Distances of an array's updates: so often are shares computed. Chosen, not measured: a bound on the size of the code; 27 is a cube of neighbours.
 const MAX_DISTANCES: usize = 32;

@@ -5,40 +5,38 @@
 //! Python and no text of any target, and they never fail: a program that cannot be compiled was refused before.
 
 pub mod analysis;
+mod assumptions;
 mod check_arithmetic;
 mod check_tapes;
 mod claim_rows;
 mod claim_words;
 mod demote_atomics;
 mod differentiate;
+mod edit;
 mod erase_detach;
 mod expand_field_loops;
 mod gather_updates;
-mod iteration_number;
 mod keep_rounding;
 mod lower_random;
 mod make_plan;
 mod manager;
 mod merge_accesses;
-mod offsets;
 mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
 mod recognise_reductions;
-mod replacement;
 mod reuse_cells;
 mod scalarise;
 mod simplify;
 mod sink_updates;
 mod slice_bits;
-mod slots;
 mod split_digits;
 mod split_tasks;
 mod strip_by_cells;
 mod sweep;
 mod tape_arrays;
-mod update;
 
+pub use assumptions::Assumptions;
 pub use check_arithmetic::check_arithmetic;
 pub use check_tapes::check_tapes;
 pub use claim_rows::claim_rows;
@@ -55,8 +53,7 @@ pub use keep_rounding::{keep_rounding, settle_rounding};
 pub use lower_random::lower_random;
 pub use make_plan::make_plan;
 pub use manager::{
-    Assumptions, Dump, Findings, Need, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass,
-    run_pipeline,
+    Dump, Findings, Need, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
 pub use merge_accesses::merge_accesses;
 pub use place_tapes::place_tapes;

@@ -28,7 +28,7 @@ use octants_ir::ops::{ArithOp, BitOp, CompareOp};
 use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{Builder, Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, Value};
 
-use crate::slots::add_result;
+use crate::edit::slots::add_result;
 
 pub fn lower_random(kernel: &mut Kernel) {
     let mut lowering =

@@ -8,7 +8,7 @@ use octants_ir::{
 };
 
 use crate::analysis::{array_access, arrays_of_siblings, cost, sums_of, work_of};
-use crate::manager::Assumptions;
+use crate::assumptions::Assumptions;
 use crate::split_tasks::launch::as_division;
 
 /// # Panics

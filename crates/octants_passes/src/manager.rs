@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use octants_ir::text::print;
 use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
+use crate::assumptions::Assumptions;
 use crate::check_arithmetic::check_arithmetic;
 use crate::check_tapes::check_tapes;
 use crate::claim_rows::claim_rows;
@@ -29,21 +30,6 @@ use crate::slice_bits::slice_bits;
 use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
 use crate::strip_by_cells::strip_by_cells;
-
-/// What passes may take for granted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Assumptions {
-    /// No two array arguments overlap, unless both are only read. A guard at launch has seen to it.
-    pub noalias: bool,
-    /// Each thread may have copies of arrays that a loop only adds to. The plan says of which; a guard at launch has seen that they
-    /// pay.
-    pub copies: bool,
-    /// The kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches: updates of fields are as quick as updates
-    /// of copies.
-    pub exclusive: bool,
-    /// Starting a task takes as long as thousands of iterations: what one loop can do as well is not left to a second one.
-    pub few_tasks: bool,
-}
 
 /// What passes found out about the program that its author may want to know.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -32,7 +32,7 @@ use octants_ir::ops::Effects;
 use octants_ir::rewrite::{ValueMap, ops_in, use_counts};
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
-use crate::manager::Assumptions;
+use crate::assumptions::Assumptions;
 use crate::sweep::sweep;
 
 /// Elements that are remembered at a time: a bound on compile time. Chosen, not measured.

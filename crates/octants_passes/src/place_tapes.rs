@@ -47,7 +47,7 @@ use octants_ir::{
     Builder, Const, Data, Kernel, Op, OpData, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef,
 };
 
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// The pass.
 pub fn place_tapes(kernel: &mut Kernel) {

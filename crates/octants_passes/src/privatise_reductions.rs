@@ -33,8 +33,8 @@ use octants_ir::rewrite::{ValueMap, clone_op, use_counts, walk};
 use octants_ir::{Boundary, Builder, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use crate::analysis::{ArrayUse, accesses_of};
-use crate::manager::Assumptions;
-use crate::update::updated_by;
+use crate::assumptions::Assumptions;
+use crate::edit::update::updated_by;
 
 pub fn privatise_reductions(kernel: &mut Kernel, assumptions: Assumptions) {
     let counts = use_counts(kernel);

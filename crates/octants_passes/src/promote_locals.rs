@@ -30,8 +30,8 @@
 use octants_ir::rewrite::ValueMap;
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Value};
 
-use crate::slots::{add_result, add_yielded};
-use crate::update::updated_by;
+use crate::edit::slots::{add_result, add_yielded};
+use crate::edit::update::updated_by;
 
 pub fn promote_locals(kernel: &mut Kernel) {
     let mut candidates = Candidates::find(kernel);

@@ -30,8 +30,8 @@ use octants_ir::rewrite::{ops_in, retain_ops, use_counts};
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use crate::analysis::accesses_of;
-use crate::manager::Assumptions;
-use crate::slots::{add_result, add_yielded};
+use crate::assumptions::Assumptions;
+use crate::edit::slots::{add_result, add_yielded};
 
 pub fn sink_updates(kernel: &mut Kernel, assumptions: Assumptions) {
     if !assumptions.noalias {

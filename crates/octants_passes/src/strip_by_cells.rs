@@ -36,7 +36,7 @@ use octants_ir::ops::{ArithOp, BitOp, Domain, Effects};
 use octants_ir::rewrite::{ValueMap, clone_op, insert_before, ops_in, replace_values, use_counts};
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
-use crate::manager::Assumptions;
+use crate::assumptions::Assumptions;
 use crate::reuse_cells::made_where_missing;
 use crate::simplify::simplify;
 

@@ -7,7 +7,7 @@
 use octants_ir::rewrite::{Parents, walk_all};
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
-use crate::slots::{set_params, set_results, yielded};
+use crate::edit::slots::{set_params, set_results, yielded};
 
 /// Returns whether anything was taken out.
 pub(crate) fn sweep(kernel: &mut Kernel) -> bool {

@@ -9,7 +9,7 @@ use super::overwritten::Order;
 use super::rules::{flows, stops};
 use super::told::Numbers;
 use super::{Mode, Refusal, RefusalKind, Storage, is_real};
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// What arrays without a place for the derivative do to it.
 #[derive(Default)]

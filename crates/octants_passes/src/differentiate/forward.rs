@@ -9,7 +9,7 @@ use super::forward_extremes::{Deferred, Loops, add_loops};
 use super::is_no_primal;
 use super::rules::{flows, partial, through};
 use super::{Refusal, RefusalKind, is_real};
-use crate::slots::{add_result, add_yielded};
+use crate::edit::slots::{add_result, add_yielded};
 
 pub(super) fn add_tangents(
     kernel: &mut Kernel,

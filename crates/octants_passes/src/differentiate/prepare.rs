@@ -31,11 +31,11 @@ use octants_ir::rewrite::{ValueMap, clone_body, ops_in, replace_values, use_coun
 use octants_ir::{Arena, Builder, Data, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::{Refusal, RefusalKind};
+use crate::assumptions::Assumptions;
 use crate::demote_atomics::demote_atomics_where;
+use crate::edit::slots::yielded;
 use crate::keep_rounding::{Totals, keep_rounding_of};
-use crate::manager::Assumptions;
 use crate::recognise_reductions::{Nans, recognise};
-use crate::slots::yielded;
 use crate::{expand_field_loops, lower_random, merge_accesses, promote_locals, scalarise, simplify};
 
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.

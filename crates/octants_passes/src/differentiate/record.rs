@@ -31,7 +31,7 @@ use octants_ir::{
 
 use super::Refusal;
 use super::record_sizes::{RecordSizes, record_sizes};
-use crate::iteration_number::column;
+use crate::edit::iteration_number::column;
 use crate::promote_locals;
 
 /// A kernel that does what another one does, and keeps what its derivative needs.

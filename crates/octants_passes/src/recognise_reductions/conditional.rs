@@ -17,7 +17,7 @@ use octants_ir::rewrite::{ValueMap, clone_op};
 use octants_ir::{Const, Kernel, Op, OpKind, Region, SideTable, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// A store and what each side is to store; nothing where the cell keeps what it holds.
 struct BranchedStore {

@@ -7,7 +7,7 @@ use octants_ir::{
 };
 
 use crate::analysis::{computing_functions, function_access};
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// An index that takes more ops than this is not computed again in each branch. Chosen, not measured.
 const MAX_REMATERIALISED_OPS: usize = 16;

@@ -5,7 +5,7 @@ use octants_ir::{Builder, Const, Op, OpKind, Region, Scalar, Value, ValueDef};
 
 use super::facts::{Cell, Facts};
 use crate::analysis::is_check;
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// What a store to a shared cell becomes.
 pub(super) struct Update {

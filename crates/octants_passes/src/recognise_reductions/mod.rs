@@ -59,7 +59,7 @@ use octants_ir::rewrite::walk;
 use octants_ir::{Builder, CellAccess, Const, Kernel, Loc, Op, OpKind, Region, SideTable, Value};
 
 use crate::analysis::is_check;
-use crate::manager::Assumptions;
+use crate::assumptions::Assumptions;
 use crate::sweep::sweep;
 use cells::Cells;
 use facts::{Cell, Facts};

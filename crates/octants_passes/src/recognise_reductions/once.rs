@@ -5,7 +5,7 @@ use octants_ir::{Const, Op, OpKind, Value, ValueDef};
 
 use super::facts::Facts;
 use crate::analysis::Affine;
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// Whether the conditions around the op fix every index of the parallel loop.
 pub(super) fn runs_once(facts: &Facts<'_>, parallel: Op, op: Op) -> bool {

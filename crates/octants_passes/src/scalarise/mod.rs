@@ -36,7 +36,7 @@ use octants_ir::ops::TensorOp;
 use octants_ir::rewrite::ValueMap;
 use octants_ir::{Builder, Data, Kernel, Op, OpKind, Region, Scalar, SideTable, TensorShape, Type, Value};
 
-use crate::slots::{set_params, set_results};
+use crate::edit::slots::{set_params, set_results};
 use locals::LocalUses;
 
 pub fn scalarise(kernel: &mut Kernel) {

@@ -5,7 +5,7 @@ use octants_ir::ops::{ArithOp, BitOp, BitUnary, ConvertOp};
 use octants_ir::{Const, Op, OpKind, Region, Type, Value};
 
 use super::Round;
-use crate::slots::{set_params, yielded};
+use crate::edit::slots::{set_params, yielded};
 
 /// An `if` becomes `select`s when neither side computes more than this many ops besides constants, and chooses no more than
 /// this many values. Chosen, not measured: about what a mispredicted branch costs, and what LLVM itself flattens.

@@ -9,9 +9,9 @@ use octants_ir::{
 
 use super::planes::{Number, Plane};
 use crate::analysis::Affine;
+use crate::analysis::{Replacement, uncast};
 use crate::claim_words::end_of_word;
-use crate::replacement::{Replacement, uncast};
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 /// How the elements of a word lie, and which loop runs over them.
 #[derive(Clone, Copy)]

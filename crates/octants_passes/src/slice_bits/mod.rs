@@ -38,11 +38,11 @@ mod planes;
 use octants_ir::rewrite::{ops_in, use_counts};
 use octants_ir::{Kernel, Op, Scalar, SideTable, Type, Value};
 
+use crate::analysis::{Replacement, may_replace};
 use crate::analysis::{accesses_of, arrays_beside};
+use crate::assumptions::Assumptions;
 use crate::claim_words::count_words;
 use crate::demote_atomics::{separates_iterations, values_in};
-use crate::manager::Assumptions;
-use crate::replacement::{Replacement, may_replace};
 use body::{Iteration, Slicer, Words, lane_of};
 
 pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {

@@ -32,7 +32,7 @@ use octants_ir::ops::{ArithOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::{Const, Op, OpKind, Region, Scalar, TensorShape, Type, Value};
 
 use super::Reverse;
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 
 impl Reverse<'_> {
     /// A loop forward, with tapes for its backward sweep.

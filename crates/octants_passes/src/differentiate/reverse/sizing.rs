@@ -35,7 +35,7 @@ use octants_ir::{
 use super::Reverse;
 use super::places::Kept;
 use crate::differentiate::size_once::size_once;
-use crate::slots::yielded;
+use crate::edit::slots::yielded;
 use crate::sweep::sweep_ending;
 
 /// What a reverse kernel keeps.
