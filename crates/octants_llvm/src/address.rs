@@ -9,24 +9,11 @@ use octants_ir::ops::ArithOp;
 use octants_ir::{ArrayType, Boundary, Data, Layout, Scalar, Spacing, TensorShape, Type, Value};
 
 use crate::alias::Class;
+use crate::counter::Index;
+use crate::counter::Range;
 use crate::emitter::Emitter;
-use crate::index_range::{Exact, Range};
+use crate::index_range::Exact;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
-
-/// A 64-bit index or offset in elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Index {
-    /// `base + lane * stride`
-    Linear { base: Val, stride: i64 },
-    /// Something else in each lane.
-    Lanes(Val),
-}
-
-impl Index {
-    pub fn uniform(base: Val) -> Self {
-        Self::Linear { base, stride: 0 }
-    }
-}
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug)]

@@ -5,17 +5,7 @@ use octants_ir::{Scalar, Value, ValueDef};
 
 use crate::emitter::Emitter;
 use crate::shape::ContextField;
-use crate::value::{Ptr, Ty, Val, in_memory};
-
-/// What has been read of one parameter.
-#[derive(Clone, Default)]
-pub(crate) struct ParamRegisters {
-    base: Option<Ptr>,
-    /// By axis: as `i32`, and as the same extended to 64 bits.
-    extents: Vec<Option<(Val, Val)>>,
-    /// By axis, in scalars, of an array that is not dense.
-    strides: Vec<Option<Val>>,
-}
+use crate::value::{ParamRegisters, Ptr, Ty, Val, in_memory};
 
 impl Emitter<'_> {
     /// The value of a scalar parameter.

@@ -9,21 +9,18 @@ use octants_ir::{
     Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, SiteNumbers, SiteScope, Type, Value,
 };
 
-use crate::EmitOptions;
 use crate::alias::Scopes;
-use crate::args::ParamRegisters;
-use crate::cpu::flat::Flat;
+use crate::counter::Counter;
 use crate::function::Function;
-use crate::gpu::runs::Group;
-use crate::gpu::warp_sums::WholeWarp;
-use crate::index_range::Counter;
+use crate::iterations::{Flat, Group, WholeWarp};
 use crate::lanes::Lanes;
 use crate::module::Module;
 use crate::ops::call_facts::{self, Facts};
+use crate::options::EmitOptions;
 use crate::rounding::{Rounding, roundings};
 use crate::shape::Shape;
 use crate::softened::{Softened, softened};
-use crate::value::{Label, Ptr, Ty, Typed, Val, bits_of};
+use crate::value::{Label, ParamRegisters, Ptr, Ty, Typed, Val, bits_of};
 
 /// Allowed to functions of reals where the user asked for fast math. Neither `nnan` nor `ninf`, here as elsewhere: a NaN must not become an undefined
 /// branch, and `is_nan` stays right.
@@ -161,13 +158,19 @@ pub(crate) struct Emitter<'k> {
 }
 
 impl<'k> Emitter<'k> {
-    pub fn new(kernel: &'k Kernel, facts: &'k KernelFacts, plan: &'k Plan, options: &'k EmitOptions) -> Self {
+    pub fn new(
+        kernel: &'k Kernel,
+        facts: &'k KernelFacts,
+        plan: &'k Plan,
+        options: &'k EmitOptions,
+        shape: &'k dyn Shape,
+    ) -> Self {
         Self {
             kernel,
             facts,
             plan,
             options,
-            shape: options.target.shape(),
+            shape,
             f: Function::new(),
             module: Module::default(),
             scopes: Scopes::default(),

@@ -15,14 +15,17 @@
 mod address;
 mod alias;
 mod args;
+mod counter;
 mod cpu;
 mod emitter;
 mod function;
 mod gpu;
 mod index_range;
+mod iterations;
 mod lanes;
 mod module;
 mod ops;
+mod options;
 mod report;
 mod rounding;
 mod shape;
@@ -30,54 +33,13 @@ mod softened;
 mod task;
 mod value;
 
-pub use cpu::{CpuOptions, VectorFunction, VectorLibrary};
-pub use gpu::{GpuOptions, Instruction, LargeAngles, NVIDIA, PrintMeeting, Registers, Vendor};
+pub use cpu::{VectorFunction, VectorLibrary};
+pub use gpu::{Instruction, LargeAngles, NVIDIA, PrintMeeting, Registers, Vendor};
+pub use options::{CpuOptions, EmitOptions, GpuOptions, Target};
 
 use octants_hal::LaunchShape;
 use octants_ir::Kernel;
 use octants_ir::plan::Plan;
-
-use crate::shape::Shape;
-
-/// What the text may assume, and what it is for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EmitOptions {
-    /// No two array arguments overlap, unless both are only read.
-    pub noalias: bool,
-    /// The target's triple; empty if whoever compiles the text says it.
-    pub triple: String,
-    /// The target's data layout; empty if whoever compiles the text says it.
-    pub data_layout: String,
-    pub target: Target,
-}
-
-/// The kind of machine that code is for, and so the shape of its tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
-    Cpu(CpuOptions),
-    Gpu(GpuOptions),
-}
-
-impl Target {
-    pub(crate) fn shape(&self) -> &dyn Shape {
-        match self {
-            Self::Cpu(cpu) => cpu,
-            Self::Gpu(gpu) => gpu,
-        }
-    }
-}
-
-impl Default for EmitOptions {
-    fn default() -> Self {
-        Self::for_cpu(CpuOptions::default())
-    }
-}
-
-impl EmitOptions {
-    pub fn for_cpu(cpu: CpuOptions) -> Self {
-        Self { noalias: true, triple: String::new(), data_layout: String::new(), target: Target::Cpu(cpu) }
-    }
-}
 
 /// The module of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]

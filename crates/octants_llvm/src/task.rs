@@ -5,9 +5,10 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::rewrite::walk;
 use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
+use crate::TaskText;
 use crate::emitter::{Emitter, KernelFacts};
-use crate::shape::Dealt;
-use crate::{EmitOptions, TaskText};
+use crate::options::{EmitOptions, Target};
+use crate::shape::{Dealt, Shape};
 
 pub(crate) fn emit(
     kernel: &Kernel,
@@ -16,13 +17,14 @@ pub(crate) fn emit(
     number: usize,
     options: &EmitOptions,
 ) -> TaskText {
-    let mut e = Emitter::new(kernel, facts, plan, options);
+    let shape = shape_of(&options.target);
+    let mut e = Emitter::new(kernel, facts, plan, options, shape);
     let task = facts.tasks[number];
     let with_bounds = e.shape.computes_bounds(&plan.tasks[number]);
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
-    let Dealt { lanes, straight, mut shape } = match &plan.tasks[number] {
+    let Dealt { lanes, straight, shape: mut launch } = match &plan.tasks[number] {
         Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
             Dealt { lanes: 1, straight: false, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
@@ -31,18 +33,24 @@ pub(crate) fn emit(
     };
     e.finish_blocks();
     e.finish_functions();
-    shape.deep_stack = e.limit.is_some();
+    launch.deep_stack = e.limit.is_some();
 
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
-    options.target.shape().annotate(&mut module, &symbol, shape);
-    let function =
-        format!("{} {{\n{}}}\n", options.target.shape().head(plan, &plan.tasks[number], &symbol), f.finish());
+    shape.annotate(&mut module, &symbol, launch);
+    let function = format!("{} {{\n{}}}\n", shape.head(plan, &plan.tasks[number], &symbol), f.finish());
     let text = module.finish(&options.triple, &options.data_layout, &function);
     // Scalar code that was made in little time takes twice as long, and the ends of a stencil's rows are a twentieth of its gradient.
     let brief = lanes > 1 && kernel.parallel_loop(task).is_some_and(|parallel| parallel.attributes.brief);
-    TaskText { symbol, text, lanes, straight, brief, shape }
+    TaskText { symbol, text, lanes, straight, brief, shape: launch }
+}
+
+fn shape_of(target: &Target) -> &dyn Shape {
+    match target {
+        Target::Cpu(cpu) => cpu,
+        Target::Gpu(gpu) => gpu,
+    }
 }
 
 /// The pure ops and loads of temps outside of tasks that a task's body and the places of its reductions are computed from, in

@@ -207,6 +207,16 @@ impl fmt::Display for Label {
     }
 }
 
+/// What has been read of one parameter.
+#[derive(Clone, Default)]
+pub(crate) struct ParamRegisters {
+    pub base: Option<Ptr>,
+    /// By axis: as `i32`, and as the same extended to 64 bits.
+    pub extents: Vec<Option<(Val, Val)>>,
+    /// By axis, in scalars, of an array that is not dense.
+    pub strides: Vec<Option<Val>>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,17 +7,18 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::views::ParallelLoop;
 use octants_ir::{Const, Op, OpKind, Scalar};
 
-use super::CpuOptions;
-use crate::address::Index;
+use crate::counter::Counter;
+use crate::counter::Index;
+use crate::counter::Range;
 use crate::cpu::fill::cleared_cells;
 use crate::cpu::flat;
 use crate::cpu::order::order_is_free;
 use crate::cpu::whole_rows;
 use crate::cpu::widen::{self, BodySummary, ScalarBody, Widening};
 use crate::emitter::Emitter;
-use crate::index_range::{Counter, Range};
 use crate::lanes::uniform::varying_values;
 use crate::module::Node;
+use crate::options::CpuOptions;
 use crate::value::{Label, Ty, Typed, Val};
 use octants_abi::cpu::Frame;
 

@@ -7,9 +7,10 @@ use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Boundary, Data, Kernel, Op, OpKind, SideTable, Type};
 
 use super::widen::BodySummary;
-use crate::address::Index;
+use crate::counter::Counter;
+use crate::counter::Index;
+use crate::counter::Range;
 use crate::emitter::Emitter;
-use crate::index_range::{Counter, Range};
 use crate::value::{Val, in_memory};
 
 /// The store of a loop whose iterations store a zero in the cell of their own, one behind the other in memory, and do nothing else.

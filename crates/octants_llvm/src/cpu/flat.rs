@@ -9,9 +9,11 @@ use octants_ir::rewrite::walk;
 use octants_ir::views::ParallelLoop;
 use octants_ir::{ArrayType, Const, Kernel, Layout, OpKind, Scalar, Type, Value};
 
-use crate::address::Index;
+use crate::counter::Counter;
+use crate::counter::Index;
+use crate::counter::Range;
 use crate::emitter::Emitter;
-use crate::index_range::{Counter, Range};
+use crate::iterations::Flat;
 use crate::value::{Ty, Val};
 
 /// Iterations of a last axis from which it is not collapsed with the axis before it, unless all accesses run on through memory: an AVX-512 vector
@@ -19,13 +21,6 @@ use crate::value::{Ty, Val};
 const SHORT_ROW: i128 = 16;
 /// Iterations that a collapsed row has at least, if there are axes enough: four such vectors. Chosen, not measured.
 const COLLAPSED_ROW: i128 = 64;
-
-/// The axes that the row being written runs over, outermost first, and what counts its iterations.
-#[derive(Clone, Debug)]
-pub(crate) struct Flat {
-    axes: Vec<(Value, u64)>,
-    counter: Val,
-}
 
 /// The extents of the last axes that are to run as one, outermost first; none where the last one is long enough, or not known.
 pub(crate) fn merged_extents(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> Vec<u64> {

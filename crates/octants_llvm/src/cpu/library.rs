@@ -3,8 +3,8 @@
 
 use octants_ir::Scalar;
 
-use super::CpuOptions;
 use crate::emitter::Emitter;
+use crate::options::CpuOptions;
 use crate::shape::LibraryFunction;
 use crate::value::{Typed, Val};
 

@@ -13,47 +13,22 @@ mod partial_sums;
 mod reduce;
 mod report;
 mod vector_functions;
+mod vector_library;
 mod whole_rows;
 mod widen;
 mod written_out;
 
-pub use vector_functions::{VectorFunction, VectorLibrary};
+pub use vector_library::{VectorFunction, VectorLibrary};
 
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
+use crate::options::CpuOptions;
 use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use octants_abi::cpu::{Frame, Worker};
-
-/// What code for a CPU is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CpuOptions {
-    /// Width of the target's vector registers in bits.
-    pub vector_bits: u32,
-    /// Exactly that many iterations at once in every parallel loop that can be widened, instead of what seems best.
-    pub force_lanes: Option<u32>,
-    /// The kernel runs on one thread, and nothing else of the device's meanwhile, unless it has branches.
-    pub exclusive: bool,
-    /// A product and a sum are one instruction, which rounds once.
-    pub fused: bool,
-    /// The functions of reals that there are for vectors.
-    pub vector_library: VectorLibrary,
-}
-
-impl Default for CpuOptions {
-    fn default() -> Self {
-        Self {
-            vector_bits: 256,
-            force_lanes: None,
-            exclusive: false,
-            fused: false,
-            vector_library: VectorLibrary::EMPTY,
-        }
-    }
-}
 
 impl Shape for CpuOptions {
     fn head(&self, plan: &Plan, _task: &Task, symbol: &str) -> String {

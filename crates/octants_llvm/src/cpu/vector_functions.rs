@@ -3,47 +3,12 @@
 //! A loop over lanes becomes the same calls, by LLVM's vectoriser, but goes through memory and costs LLVM a loop for each function. So lanes are taken apart here
 //! only where no such function is known, or where functions may not be approximated.
 
-use std::fmt;
-use std::ptr::fn_addr_eq;
-
 use octants_ir::Scalar;
 
+use super::vector_library::VectorFunction;
+use crate::cpu::VectorLibrary;
 use crate::emitter::Emitter;
 use crate::value::{Ty, Typed, Val};
-
-/// A function of reals in a form for vectors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct VectorFunction<'n> {
-    /// In the C library, in double precision.
-    pub name: &'n str,
-    pub arguments: usize,
-    /// Of one lane: 32 or 64.
-    pub bits: u32,
-    pub lanes: u32,
-}
-
-/// Gives the symbol of a function of vectors, accurate to a few units in the last place, if there is one.
-#[derive(Clone, Copy)]
-pub struct VectorLibrary(pub fn(VectorFunction<'_>) -> Option<String>);
-
-impl VectorLibrary {
-    /// Has no function.
-    pub const EMPTY: Self = Self(|_| None);
-}
-
-impl PartialEq for VectorLibrary {
-    fn eq(&self, other: &Self) -> bool {
-        fn_addr_eq(self.0, other.0)
-    }
-}
-
-impl Eq for VectorLibrary {}
-
-impl fmt::Debug for VectorLibrary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("VectorLibrary")
-    }
-}
 
 impl Emitter<'_> {
     /// The function of all lanes, a register's at a time, where the library has it and functions may be approximated.

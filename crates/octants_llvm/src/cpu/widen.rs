@@ -11,12 +11,13 @@ use octants_ir::rewrite::{ops_in, walk};
 use octants_ir::views::{ParallelLoop, Place};
 use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spacing, Type, Value};
 
+use super::VectorFunction;
 use super::library::c_name;
 use super::written_out::is_written_out;
-use super::{CpuOptions, VectorFunction};
 use crate::lanes::hoist::hoisted_loads;
 use crate::lanes::uniform::varying_values;
 use crate::ops::atomic::sums_lanes;
+use crate::options::CpuOptions;
 use crate::shape::LibraryFunction;
 
 /// How a widened loop is written.
@@ -432,7 +433,7 @@ impl<'k> BodySummary<'k> {
             let data = &kernel.ops[op];
             let inner = match data.kind {
                 OpKind::For => {
-                    self.loops += u32::from(!crate::ops::control::is_short(kernel, op));
+                    self.loops += u32::from(!crate::ops::loop_length::is_short(kernel, op));
                     self.diverges |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     for load in hoisted_loads(kernel, op, self.varying, self.apart) {
                         self.hoisted.set(load, true);

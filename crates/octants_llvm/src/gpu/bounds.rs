@@ -4,9 +4,10 @@
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Op, OpKind, Scalar, Value};
 
-use crate::address::Index;
+use crate::counter::Counter;
+use crate::counter::Index;
+use crate::counter::Range;
 use crate::emitter::Emitter;
-use crate::index_range::{Counter, Range};
 use crate::value::Val;
 use octants_abi::gpu::GpuFrame;
 

@@ -30,12 +30,13 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Scalar, Type, Value};
 
 use super::choose::Tiling;
+use super::instructions::word;
 use super::registers::Register;
-use super::runs::{Group, entry, run_along};
+use super::runs::{entry, run_along};
 use super::tile::{Piece, Tiles};
-use super::vendor::word;
 use crate::address::elem_of;
 use crate::emitter::Emitter;
+use crate::iterations::Group;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 
 const BUFFER: &str = "octants.exchange";

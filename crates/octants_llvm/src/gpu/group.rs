@@ -12,11 +12,11 @@ use super::bounds::Axis;
 use super::choose::{Grouping, Tiling};
 use super::exchange::Exchanges;
 use super::registers::Register;
-use super::runs::Group;
 use super::stages::Stages;
 use super::tile::{Piece, Tiles};
-use super::warp_sums::WholeWarp;
 use crate::emitter::Emitter;
+use crate::iterations::Group;
+use crate::iterations::WholeWarp;
 use crate::value::{Ty, Val};
 
 const NUMBER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };

@@ -15,11 +15,12 @@ use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Scalar, Type};
 
 use super::choose::{is_long, runs_along};
-use super::runs::{Group, WIDEST};
+use super::runs::WIDEST;
 use crate::emitter::Emitter;
 use crate::function::Phi;
+use crate::iterations::Group;
 use crate::module::Node;
-use crate::ops::control::is_short;
+use crate::ops::loop_length::is_short;
 use crate::shape::LibraryFunction;
 use crate::value::{Ty, Val};
 

@@ -23,10 +23,10 @@ use octants_ir::ops::{ArithOp, AtomicOp};
 use octants_ir::{Boundary, Const, Data, Kernel, Op, OpKind, Scalar, Spacing, Type, Value};
 
 use super::runs::{cell_of, entry};
-use super::warp_sums::Sharing;
 use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
+use crate::iterations::Sharing;
 use crate::shape::JoinedSums;
 use crate::value::{Ptr, Ty, Val};
 

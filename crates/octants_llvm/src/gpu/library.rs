@@ -2,7 +2,8 @@
 
 use octants_ir::Scalar;
 
-use super::vendor::{LargeAngles, filled};
+use super::instructions::filled;
+use super::vendor::LargeAngles;
 use crate::emitter::Emitter;
 use crate::shape::LibraryFunction;
 use crate::value::{Ty, Typed, Val};

@@ -11,6 +11,7 @@ mod exchange;
 mod group;
 mod guards;
 mod inner;
+mod instructions;
 mod joined_sums;
 mod library;
 mod nvidia;
@@ -34,28 +35,15 @@ use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
+use crate::options::GpuOptions;
 use crate::shape::{ContextField, Dealt, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use choose::{Choice, choose_shape};
+use instructions::filled;
 use octants_abi::gpu::GpuFrame;
-use vendor::filled;
 
 pub use nvidia::NVIDIA;
 pub use vendor::{Instruction, LargeAngles, PrintMeeting, Registers, Vendor};
-
-/// What code for a GPU is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GpuOptions {
-    pub vendor: &'static Vendor,
-    /// Two or four neighbouring reals of 32 bits are added to memory by one instruction.
-    pub vector_sums: bool,
-}
-
-impl Default for GpuOptions {
-    fn default() -> Self {
-        Self { vendor: &NVIDIA, vector_sums: false }
-    }
-}
 
 impl Shape for GpuOptions {
     fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String {

@@ -14,8 +14,8 @@ use octants_ir::ops::AtomicOp;
 use octants_ir::views::ReductionView;
 use octants_ir::{Op, Scalar};
 
+use super::instructions::word;
 use super::registers::Register;
-use super::vendor::word;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 

@@ -1,6 +1,7 @@
 //! What a task tells the host: faults and prints.
 
-use super::vendor::{Vendor, filled};
+use super::instructions::filled;
+use super::vendor::Vendor;
 use crate::emitter::Emitter;
 use crate::report::FaultOrdering;
 use crate::value::{Typed, Val};

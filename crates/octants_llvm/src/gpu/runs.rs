@@ -22,18 +22,6 @@ use crate::value::{Val, in_memory};
 /// Bytes of the widest access.
 pub(super) const WIDEST: u64 = 16;
 
-/// The points of a thread that are written one behind the other.
-#[derive(Clone, Debug)]
-pub(crate) struct Group {
-    /// The index of the last axis.
-    pub axis: Value,
-    /// Which of the points is written.
-    pub lane: u32,
-    pub points: u32,
-    /// Arrays whose bases and rows are aligned.
-    pub aligned: Vec<usize>,
-}
-
 /// An access that runs along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {

@@ -19,9 +19,10 @@ use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
 use super::bounds::Axis;
 use super::choose::Grouping;
-use super::runs::{Group, run_along};
+use super::runs::run_along;
 use super::tile::Tiles;
 use crate::emitter::Emitter;
+use crate::iterations::Group;
 use crate::value::Val;
 
 /// The ops of a body by stage, each in the order of the body.

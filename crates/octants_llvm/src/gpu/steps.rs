@@ -12,11 +12,9 @@
 
 use octants_ir::Scalar;
 
-use super::bounds::Axis;
 use super::registers::Register;
 use super::tile::{Piece, Tiles};
 use crate::emitter::Emitter;
-use crate::index_range::Range;
 use crate::value::Val;
 
 /// Where a block's tiles are, as digits: columns of tiles, rows of them, then the other axes from the last to the first.
@@ -133,10 +131,4 @@ impl Emitter<'_> {
         self.place_index(&axis, row);
         Piece { column, row: Some(row), inside: Some(inside) }
     }
-}
-
-/// The type of digits, rows and columns.
-pub(super) fn number_of_steps(axes: &[Axis]) -> Scalar {
-    let small = Range::new(0, i32::MAX.into());
-    if axes.iter().all(|axis| axis.range.lies_in(small)) { Scalar::U32 } else { Scalar::I64 }
 }

@@ -16,7 +16,7 @@ use octants_ir::{Op, Scalar};
 use super::bounds::Axis;
 use super::choose::Tiling;
 use super::registers::Register;
-use super::steps::number_of_steps;
+use crate::counter::Range;
 use crate::emitter::Emitter;
 use crate::value::Val;
 
@@ -214,4 +214,10 @@ impl Tiling {
     pub(super) fn columns(self) -> u32 {
         self.points * self.groups
     }
+}
+
+/// The type of digits, rows and columns.
+pub(super) fn number_of_steps(axes: &[Axis]) -> Scalar {
+    let small = Range::new(0, i32::MAX.into());
+    if axes.iter().all(|axis| axis.range.lies_in(small)) { Scalar::U32 } else { Scalar::I64 }
 }

@@ -38,12 +38,13 @@ use octants_ir::{
 };
 
 use super::choose::Tiling;
+use super::instructions::word;
 use super::registers::Register;
 use super::runs::{entry, run_along};
-use super::vendor::word;
 use crate::address::elem_of;
 use crate::alias::Class;
 use crate::emitter::Emitter;
+use crate::iterations::{Sharing, WholeWarp};
 use crate::value::{Label, Ptr, Ty, Val};
 
 /// Cells of a warp, at most, for which adding up pays.
@@ -52,26 +53,6 @@ const MOST_CELLS: u32 = 8;
 const MOST_UPDATES: usize = 16;
 /// Ops one behind the other that compute an index or a bound, at most. Chosen, not measured: a bound on the time.
 const MOST_INDEX_OPS: u32 = 8;
-
-/// A body whose points are dealt to whole warps.
-#[derive(Clone, Debug)]
-pub(crate) struct WholeWarp {
-    /// Which lanes share the cells of each update.
-    sharing: Rc<SideTable<Op, Sharing>>,
-    /// Whether all lanes of this warp have all of their points.
-    whole: Val,
-}
-
-/// Which lanes of a whole warp add to the same cells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Sharing {
-    /// Nobody looks.
-    #[default]
-    Unknown,
-    /// Some of them may.
-    Some,
-    All,
-}
 
 impl Emitter<'_> {
     /// Which lanes share the cells of the updates of a body and of its loops in step; `None` if no update is written so.

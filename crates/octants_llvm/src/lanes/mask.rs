@@ -7,11 +7,11 @@
 use octants_ir::ops::MathUnary;
 use octants_ir::{Const, Op, OpKind, Region, Scalar};
 
-use crate::address::Index;
+use crate::counter::Counter;
+use crate::counter::Index;
 use crate::emitter::Emitter;
 use crate::function::Phi;
-use crate::index_range::Counter;
-use crate::ops::control::may_stop;
+use crate::ops::loop_length::may_stop;
 use crate::value::{Ty, Val};
 
 /// Ops without side effects that are executed under a mask instead of branched around: about the cost of a mispredicted branch. Chosen,

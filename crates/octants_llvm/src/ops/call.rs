@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 use octants_ir::{Func, Kernel, Op, OpKind, Scalar, Type};
 
-use crate::args::ParamRegisters;
 use crate::emitter::Emitter;
 use crate::ops::call_facts::Facts;
+use crate::value::ParamRegisters;
 use crate::value::{Ptr, Ty, Typed, Val};
 
 /// The function's name in its module.
@@ -171,7 +171,7 @@ impl Emitter<'_> {
     fn function(&mut self, function: Func) -> String {
         let data = &self.kernel.functions[function];
         let facts = self.facts.functions[function];
-        let mut e = Emitter::new(self.kernel, self.facts, self.plan, self.options);
+        let mut e = Emitter::new(self.kernel, self.facts, self.plan, self.options, self.shape);
         e.module = std::mem::take(&mut self.module);
         e.called = std::mem::take(&mut self.called);
         e.body = data.body;

@@ -3,7 +3,7 @@
 use octants_ir::rewrite::walk;
 use octants_ir::{Func, Kernel, OpKind, SideTable};
 
-use crate::ops::control::may_stop;
+use crate::ops::loop_length::may_stop;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Facts {

@@ -9,6 +9,7 @@ pub(crate) mod call_facts;
 mod compare;
 pub(crate) mod control;
 mod convert;
+pub(crate) mod loop_length;
 mod math;
 mod memory;
 mod print;

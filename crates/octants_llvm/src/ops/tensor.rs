@@ -5,8 +5,9 @@ use octants_ir::ops::TensorOp;
 use octants_ir::plan::{leaves_of, part_of_param, size_and_align};
 use octants_ir::{Data, Op, OpKind, Type, Value};
 
-use crate::address::{Address, Index, Target};
+use crate::address::{Address, Target};
 use crate::alias::Class;
+use crate::counter::Index;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Typed, Val, in_memory};
 

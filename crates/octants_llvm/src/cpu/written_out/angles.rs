@@ -6,8 +6,9 @@
 //!
 //! The sine and the cosine of one angle share all but the last selections.
 
-use super::{CpuOptions, Format};
+use super::Format;
 use crate::emitter::Emitter;
+use crate::options::CpuOptions;
 use crate::shape::LibraryFunction;
 use crate::value::Val;
 

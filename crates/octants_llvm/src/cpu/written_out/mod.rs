@@ -18,8 +18,8 @@ mod sigmoids;
 
 use octants_ir::Scalar;
 
-use super::CpuOptions;
 use crate::emitter::Emitter;
+use crate::options::CpuOptions;
 use crate::shape::LibraryFunction;
 use crate::value::{Ty, Typed, Val};
 
