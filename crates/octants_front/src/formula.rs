@@ -8,7 +8,7 @@ use octants_ir::{Const, Scalar};
 use crate::arithmetic;
 use crate::host::{BinaryOp, CompareOp, Number, UnaryOp};
 use crate::intrinsics::Intrinsic;
-use crate::lower::at_compile_time;
+use crate::math_functions::at_compile_time;
 
 /// An expression in postfix order.
 #[derive(Clone, PartialEq, Debug)]

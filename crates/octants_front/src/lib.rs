@@ -12,6 +12,7 @@ mod formula;
 pub mod host;
 mod intrinsics;
 mod lower;
+mod math_functions;
 mod parse;
 mod signature;
 mod sources;

@@ -6,8 +6,7 @@ use octants_diag::{Code, Diagnostic, Frame, Span};
 
 use crate::host::{Host, HostException};
 use crate::lower::Lowerer;
-
-pub(crate) type Fallible<T> = Result<T, Box<Diagnostic>>;
+pub(crate) use crate::lower::data::Fallible;
 
 /// A count and what is counted: "1 value", "2 values". Words that end otherwise are given whole.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {

@@ -23,12 +23,11 @@ use crate::host::{FunctionSource, Host};
 use crate::signature::source_unavailable;
 use crate::sources::Sources;
 use crate::{ArgSpec, FieldParam, FormulaParam, LowerOptions, Lowered};
+use data::Fallible;
 use data::blocks::{Block, Blocks};
 use data::flow::{LoopConfig, StreamBlocks};
 use data::scope::Frame;
 use data::term::Term;
-use error::Fallible;
-pub(crate) use intrinsic::math::at_compile_time;
 
 /// Lowers a kernel for one kind of arguments, one per parameter (the receiver of a method is a template). Of the numbers behind them,
 /// those with the paths in `varying` are calculated with by launches where the code leaves that open.

@@ -8,7 +8,7 @@ use octants_ir::{Layout, TensorShape, Value};
 use crate::ast::Name;
 use crate::formula::Formula;
 use crate::host::Number;
-use crate::lower::sparse::{SparseLoop, SparsePlace, Sublist};
+use crate::lower::data::sparse::{SparseLoop, SparsePlace, Sublist};
 
 /// A value at some stage: known at compile time, in a register, or in memory.
 #[derive(Clone, Debug)]

@@ -314,7 +314,7 @@ fn calculates(intrinsic: Intrinsic) -> bool {
         | I::Popcnt
         | I::Clz
         | I::Ffs => true,
-        _ => math::is_function(intrinsic) || takes_place(intrinsic),
+        _ => crate::math_functions::is_function(intrinsic) || takes_place(intrinsic),
     }
 }
 

@@ -11,9 +11,10 @@ use crate::host::{Host, Meaning, SparseLeaf};
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::{Argument, Passing};
+use crate::lower::data::sparse::Sublist;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::{Fallible, counted};
-use crate::lower::sparse::{Cell, Need, Sublist};
+use crate::lower::sparse::{Cell, Need};
 
 /// A cell of a sparse node, as an argument says it.
 struct NodeCell {

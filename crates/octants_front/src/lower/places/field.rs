@@ -13,9 +13,9 @@ use crate::ast::Expr;
 use crate::dependency::{Dependency, FieldParam, Origin, Role};
 use crate::host::{FieldKind, Host, Meaning, SparseLeaf};
 use crate::lower::Lowerer;
+use crate::lower::data::sparse::Sublist;
 use crate::lower::data::term::{Entries, Ndrange, Place, Struct, Term};
 use crate::lower::error::Fallible;
-use crate::lower::sparse::Sublist;
 
 /// What follows from a field's kind: reading it ties a kernel to no one field.
 const IMPLIED: &[&str] = &["shape", "dtype", "n", "m", "ndim"];

@@ -11,18 +11,8 @@ use octants_ir::{Builder, Const, NodeKind, Scalar, Value};
 use super::{View, positive};
 use crate::host::Host;
 use crate::lower::Lowerer;
+use crate::lower::data::sparse::SparsePlace;
 use crate::lower::data::term::Place;
-
-/// An element of a sparse field: where it is looked for when it is accessed.
-#[derive(Clone, Debug)]
-pub(crate) struct SparsePlace {
-    pub tree: usize,
-    /// The node whose cell it lies in.
-    pub node: usize,
-    /// The index as the program says it, and the index of the field's first element.
-    pub indices: Vec<Value>,
-    pub origin: Vec<i32>,
-}
 
 /// A cell: its slot, and where it lies there.
 #[derive(Clone, Debug)]

@@ -18,34 +18,19 @@ use octants_ir::ops::{ArithOp, AtomicOp, BitOp, BitUnary, CompareOp, ParallelFor
 use octants_ir::sparse::{Header, SparseTree, list, mark, state};
 use octants_ir::{NodeKind, OpKind, Type, Value};
 
-use super::cells::{Cell, Need, SparsePlace};
+use super::cells::{Cell, Need};
 use super::{View, mark_constant, positive};
 use crate::ast::{Expr, ExprKind, Stmt};
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::flow::Loop;
+use crate::lower::data::sparse::SparseLoop;
+use crate::lower::data::sparse::SparsePlace;
 use crate::lower::statements::exits::any_statement;
 
 /// Epochs are counted in so many bits; the state of a slot is one more, so that it is above zero.
 pub(super) const EPOCH_MASK: i32 = (1 << 30) - 1;
-
-/// A loop over the active cells of a node.
-#[derive(Clone, Debug)]
-pub(crate) struct SparseLoop {
-    pub tree: usize,
-    pub node: usize,
-    pub origin: Vec<i32>,
-    /// How many elements a cell has along each axis that are visited one by one; none if each cell is visited once.
-    pub elements: Vec<u32>,
-    /// The epoch when it began.
-    epoch: Value,
-    /// How many places of the code made cells before its body.
-    activations: usize,
-    /// Bitmasked nodes on the way that have but one cell, and whether that was marked when it began: all iterations share the mark, and
-    /// one may set it.
-    shared_marks: Vec<(usize, Value)>,
-}
 
 /// The cell that the body of a loop is run for.
 #[derive(Clone, Debug)]

@@ -26,10 +26,11 @@ use octants_ir::{
 use crate::dependency::{FieldParam, TreeView};
 use crate::host::{Host, SparseLeaf};
 use crate::lower::Lowerer;
+use crate::lower::data::sparse::SparsePlace;
 use crate::lower::data::term::{Ndrange, Place};
 
-pub(crate) use cells::{Cell, Need, SparsePlace};
-pub(crate) use loops::{SparseLoop, Visit};
+pub(crate) use cells::{Cell, Need};
+pub(crate) use loops::Visit;
 pub(crate) use reductions::SharedLoad;
 
 /// A tree that the kernel uses.
@@ -82,14 +83,6 @@ struct Elements<'a> {
     /// As the program calls it.
     name: &'a str,
     shape: &'a [u32],
-}
-
-/// A list of a dynamic node, `x[i]` of a field with an axis more.
-#[derive(Clone, Debug)]
-pub(crate) struct Sublist {
-    pub tree: usize,
-    pub node: usize,
-    pub indices: Vec<Value>,
 }
 
 impl<H: Host> Lowerer<'_, H> {

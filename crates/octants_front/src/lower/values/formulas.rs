@@ -294,7 +294,7 @@ impl<H: Host> Lowerer<'_, H> {
         intrinsic: Intrinsic,
         number: &Calculated,
     ) -> Option<Term<H::Object>> {
-        let now = crate::lower::at_compile_time(intrinsic, number.now.real())?;
+        let now = crate::math_functions::at_compile_time(intrinsic, number.now.real())?;
         Some(calculated(number.formula.function(intrinsic), now))
     }
 
