@@ -5,10 +5,14 @@ use octants_ir::ops::ConvertOp;
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
-use super::overwritten::Order;
+use super::dependence::Dependence;
 use super::rules::{flows, stops};
 use super::told::Numbers;
-use super::{Mode, Refusal, RefusalKind, Storage, is_real};
+use crate::differentiate::primal::is_real;
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
+use crate::differentiate::storage::Mode;
+use crate::differentiate::storage::Storage;
 use crate::edit::slots::yielded;
 
 /// What arrays without a place for the derivative do to it.
@@ -108,11 +112,11 @@ impl Activity {
                 None => flows |= varies && access.values.iter().any(|&value| self.is_active(value)),
             }
         }
-        let order = Order::new(kernel, Numbers::unknown());
+        let dependence = Dependence::new(kernel, Numbers::unknown());
         let mut losses = Losses::default();
         for &(param, store) in &stores {
             let comes_back =
-                reads.iter().any(|&(other, read)| other == param && order.may_overwrite(store, read));
+                reads.iter().any(|&(other, read)| other == param && dependence.may_overwrite(store, read));
             let at = kernel.ops[store].loc;
             let lost = Refusal { param: Some(param), ..Refusal::new(RefusalKind::NoStorage, at) };
             // In forward mode nobody looks at what later kernels read.

@@ -6,9 +6,11 @@ use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, SideTable, 
 
 use super::activity::Activity;
 use super::forward_extremes::{Deferred, Loops, add_loops};
-use super::is_no_primal;
 use super::rules::{flows, partial, through};
-use super::{Refusal, RefusalKind, is_real};
+use crate::differentiate::primal::is_no_primal;
+use crate::differentiate::primal::is_real;
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 use crate::edit::slots::{add_result, add_yielded};
 
 pub(super) fn add_tangents(

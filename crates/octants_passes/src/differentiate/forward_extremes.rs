@@ -30,9 +30,10 @@ use octants_ir::ops::{ArithOp, AtomicOp, CompareOp};
 use octants_ir::rewrite::{ValueMap, clone_op, ops_in, use_counts};
 use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, Type, Value};
 
-use super::overwritten::Order;
+use super::dependence::Dependence;
 use super::told::Numbers;
-use super::{Refusal, RefusalKind};
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 
 /// An update whose tangent waits until all iterations have made theirs.
 #[derive(Clone, Copy)]
@@ -102,7 +103,7 @@ fn refuse_overwritten(
     for one in deferred.iter().filter(|one| uses[kernel.ops[one.op].results[0]] > 0) {
         refusals.push(Refusal::new(RefusalKind::AtomicResult, kernel.ops[one.op].loc));
     }
-    let order = Order::new(kernel, Numbers::unknown());
+    let order = Dependence::new(kernel, Numbers::unknown());
     let is_array = |op: Op| matches!(kernel.ty(kernel.ops[op].operands[0]), Type::Array(_));
     let accesses = |writes: bool| {
         let of = move |op: &Op| kernel.cell_access(*op).is_some_and(|access| access.writes == writes);

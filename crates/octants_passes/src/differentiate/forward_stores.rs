@@ -14,10 +14,9 @@
 //! ```
 //! Only within an iteration, and only where the indices are the same values. No array that the kernel writes overlaps another.
 
+use crate::differentiate::storage::Storage;
 use octants_ir::rewrite::{ValueMap, ops_in, replace_values};
 use octants_ir::{Kernel, Op, OpKind, Region, Type, Value};
-
-use super::Storage;
 
 /// Says whether anything changed.
 pub(super) fn forward_stores(kernel: &mut Kernel, storage: &[Storage]) -> bool {

@@ -6,11 +6,14 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use octants_ir::{Const, Kernel, Op, OpKind, SideTable, Value};
+use octants_ir::{Const, Kernel, OpKind, SideTable, Value};
 
-use super::overwritten::Order;
+use super::dependence::Dependence;
 use super::told::{Numbers, Told, told_as};
-use super::{Refusal, RefusalKind};
+use crate::differentiate::question::Question;
+use crate::differentiate::question::Wanted;
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 
 /// Launches of which is remembered what was decided. Chosen: a time step in the arguments makes each launch a new one.
 const MOST_REMEMBERED: usize = 256;
@@ -18,38 +21,6 @@ const MOST_REMEMBERED: usize = 256;
 const IMAGINED: [(i64, i64); 6] = [(24, 0), (3, 1009), (1, 1), (2000, -7), (0, 0), (64, 0)];
 /// Extents of arrays there.
 const IMAGINED_EXTENTS: [i64; 6] = [24, 24, 27, 24, 27, 27];
-
-/// What may be left to launches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Left {
-    Nothing,
-    /// Whether iterations of a parallel loop meet. What one iteration overwrites is kept.
-    Races,
-    /// Whether what is read again lies between other indices than what is overwritten, as if it were another array.
-    Parts,
-    /// Whether anything that is read again is overwritten, too.
-    Everything,
-}
-
-/// What must hold of a read and a write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
-    /// The write is surely not to the cell that was read, after it was.
-    NotOverwritten,
-    /// They are of parts of the array between other indices.
-    PartsApart,
-    /// Iterations of a parallel loop surely do not meet there.
-    NoRace,
-    /// It is not certain that they do.
-    NoCertainRace,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Question {
-    pub read: Op,
-    pub write: Op,
-    pub wanted: Wanted,
-}
 
 /// The condition that a derivative was made on.
 #[derive(Debug)]
@@ -126,7 +97,7 @@ impl LaunchOrder {
     }
 
     fn decide(&self, tell: &dyn Fn(Told) -> Option<Const>) -> Option<Refusal> {
-        let order = Order::new(&self.kernel, Numbers::of_launch(tell));
+        let order = Dependence::new(&self.kernel, Numbers::of_launch(tell));
         self.questions.iter().find_map(|&Question { read, write, wanted }| {
             let fails = match wanted {
                 Wanted::NotOverwritten => {
@@ -161,7 +132,7 @@ impl LaunchOrder {
 
 /// What launches tell of the accesses, and of what stands around them.
 fn told_to(kernel: &Kernel, questions: &[Question]) -> Vec<Told> {
-    let order = Order::new(kernel, Numbers::unknown());
+    let order = Dependence::new(kernel, Numbers::unknown());
     let mut pending: Vec<Value> = Vec::new();
     for &Question { read, write, .. } in questions {
         for op in [read, write] {

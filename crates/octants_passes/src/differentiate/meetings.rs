@@ -4,10 +4,13 @@
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, SideTable, Value};
 
+use super::Primal;
 use super::activity::Activity;
-use super::overwritten::Order;
+use super::dependence::Dependence;
 use super::told::Numbers;
-use super::{Mode, Primal, Refusal, Storage};
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::storage::Mode;
+use crate::differentiate::storage::Storage;
 
 /// What a check of a run watches.
 #[derive(Clone, Debug)]
@@ -34,12 +37,12 @@ pub fn possible_meetings(kernel: &Kernel, storage: &[Storage]) -> Result<Option<
         companion_of.set(params[param], Some(params[companion]));
     }
     let activity = Activity::find(&derived, &companion_of);
-    let order = Order::new(&kernel, Numbers::unknown());
+    let dependence = Dependence::new(&kernel, Numbers::unknown());
     let base = |op: Op| kernel.ops[op].operands[0];
     let derives = |base: Value| companion_of[base].is_some();
-    let written: Vec<Op> = order.writes.iter().copied().filter(|&op| derives(base(op))).collect();
+    let written: Vec<Op> = dependence.writes.iter().copied().filter(|&op| derives(base(op))).collect();
     let may_meet =
-        |op: Op| written.iter().copied().filter(|&write| order.may_race(op, write)).collect::<Vec<_>>();
+        |op: Op| written.iter().copied().filter(|&write| dependence.may_race(op, write)).collect::<Vec<_>>();
     let (mut reads, mut watched, mut stores) = (Vec::new(), Vec::new(), Vec::new());
     for op in ops_in(&kernel, kernel.body) {
         let data = &kernel.ops[op];

@@ -31,67 +31,49 @@
 //! %6: f32 = add %4, %5
 //! %7: f32 = atomic_add %dx[%i], %6
 //! ```
-//! What is computed again from memory that was overwritten meanwhile would be wrong: [`overwritten`] refuses it.
+//! What is computed again from memory that was overwritten meanwhile would be wrong: [`stale_reads`] refuses it.
 
 mod activity;
-mod crossing;
+mod certain_dependence;
+mod dependence;
 mod forward;
 mod forward_extremes;
 mod forward_stores;
 mod launch_order;
 mod meetings;
-mod overwritten;
 mod prepare;
+mod primal;
+mod question;
 mod record;
 mod record_sizes;
+mod refusal;
 mod reverse;
 mod rules;
 mod separation;
 mod size_once;
+mod stale_reads;
+mod storage;
 mod told;
 
-use octants_ir::ops::{CellUse, Effects};
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Access, ArrayType, Kernel, Layout, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
+use octants_ir::{Access, ArrayType, Kernel, Loc, Op, OpKind, Scalar, SideTable, Type, Value};
 
 use crate::analysis::array_access;
 use crate::simplify;
 use activity::{Activity, Losses};
-pub use launch_order::{LaunchOrder, Left};
-use launch_order::{Question, Wanted};
+use dependence::Dependence;
+pub use launch_order::LaunchOrder;
 pub use meetings::{Meetings, possible_meetings};
-use overwritten::{Leaving, Order};
+pub use question::Left;
+use question::{Question, Wanted};
 pub use record::{RecordArray, Recording};
 pub use record_sizes::{ArrayCopy, RecordSizes};
+pub use refusal::{Refusal, RefusalKind};
 pub use reverse::TapePlan;
+use stale_reads::Leaving;
+pub use storage::{Mode, Storage};
 use told::Numbers;
 pub use told::Told;
-
-/// Which derivative.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mode {
-    /// Tangents beside the values.
-    Forward,
-    /// Adjoints, from the results back to the inputs.
-    Reverse,
-}
-
-/// What lies beside the memory of one parameter.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Storage {
-    /// It counts as a constant: integers, arguments by value, what a program says that it is constant. What is stored there is a
-    /// constant for those who load it.
-    Constant,
-    /// A real array without storage for its derivative. Loads give constants. A store of something that depends on an input is refused if
-    /// the kernel reads it again, or keeps nothing else: the derivative would be lost. Otherwise the array is a *sink*.
-    Missing,
-    /// Likewise of a field that a program placed without: what is lost by reading it again is told, unless nothing else is kept.
-    Dropped,
-    /// Integers that stand for reals, rounded: what depends on an input is refused where it is stored.
-    Rounded,
-    /// It has storage, laid out so; as the parameter itself if nothing is said.
-    Companion(Option<Layout>),
-}
 
 /// A kernel that computes a derivative.
 #[derive(Clone, Debug)]
@@ -118,73 +100,6 @@ pub struct Derivative {
     pub order: Option<LaunchOrder>,
     /// Launches for which that does not hold may have another derivative, of a run that is recorded.
     pub is_conditional: bool,
-}
-
-/// Why there is no derivative that is right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    pub kind: RefusalKind,
-    pub at: Loc,
-    /// What `at` is at odds with.
-    pub other: Option<Loc>,
-    /// The parameter whose memory it is about.
-    pub param: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RefusalKind {
-    /// The derivative needs what was read at one place, and another overwrites it.
-    Overwritten,
-    /// Likewise, and keeping what was read would not do: other iterations of a parallel loop may write it at any time, or nothing is kept.
-    Unkeepable,
-    /// Something that depends on an input is stored in an array without storage for its derivative.
-    NoStorage,
-    /// Something that depends on an input is stored as a rounded number, which has no derivative.
-    Rounded,
-    /// The derivative needs a random number, which is another one when it is drawn again.
-    Random,
-    /// The derivative needs the time.
-    Clock,
-    /// Which of several iterations an element is left with depends on their order.
-    Race,
-    /// What one iteration of a parallel loop reads, another one writes: which comes first depends on their order.
-    Crossed,
-    /// A function calls itself.
-    Recursion,
-    /// How much must be kept while the kernel runs depends on what is read at one place and was written at another.
-    Uncounted,
-    /// The derivative needs what a cell held before an atomic update, which other threads changed meanwhile.
-    AtomicResult,
-    /// An op of this name has no derivative where it stands.
-    NoRule(&'static str),
-}
-
-impl RefusalKind {
-    /// Why a derivative may not run an op again for what it gave when the kernel ran; `None` if that is the same. What is read from memory is asked for
-    /// elsewhere.
-    fn of_repeating(kind: &OpKind) -> Option<Self> {
-        let effects = kind.effects();
-        if effects.contains(Effects::KEY) {
-            Some(Self::Random)
-        } else if effects.contains(Effects::NONDETERMINISTIC) && kind.info().cell == CellUse::Nothing {
-            Some(Self::Clock)
-        } else {
-            None
-        }
-    }
-}
-
-impl Refusal {
-    fn new(kind: RefusalKind, at: Loc) -> Self {
-        Self { kind, at, other: None, param: None }
-    }
-
-    /// Says so of what would have to be kept.
-    pub fn cannot_be_kept(&mut self) {
-        if self.kind == RefusalKind::Overwritten {
-            self.kind = RefusalKind::Unkeepable;
-        }
-    }
 }
 
 /// The derivative of a kernel as the front end made it, with what lies beside each of its parameters.
@@ -391,7 +306,7 @@ fn crossed(
     activity: &Activity,
     questions: &mut Vec<Question>,
 ) -> Vec<Refusal> {
-    let writes = overwritten::writes(kernel);
+    let writes = dependence::writes(kernel);
     let mut crossed = Vec::new();
     let mut order = None;
     for op in ops_in(kernel, kernel.body) {
@@ -414,7 +329,7 @@ fn crossed(
                 && (kind == RefusalKind::Crossed || other.kind == OpKind::Store)
         };
         for &write in writes.iter().filter(|write| is_met(write)) {
-            let order = order.get_or_insert_with(|| Order::new(kernel, Numbers::unknown()));
+            let order = order.get_or_insert_with(|| Dependence::new(kernel, Numbers::unknown()));
             if !order.may_race(op, write) {
                 continue;
             }
@@ -457,14 +372,4 @@ fn add_companions(kernel: &mut Kernel, mode: Mode, storage: &[Storage]) -> Vec<(
         kernel.add_param(name, Type::Array(ArrayType { layout, ..array }));
     }
     companions
-}
-
-/// Says that the kernel was not [prepared](prepare).
-fn is_no_primal(kind: &OpKind) -> ! {
-    unreachable!("`{}` does not stand in a kernel that is differentiated", kind.name())
-}
-
-/// Whether the value is a real scalar.
-fn is_real(kernel: &Kernel, value: Value) -> bool {
-    kernel.ty(value).scalar().is_some_and(Scalar::is_real)
 }

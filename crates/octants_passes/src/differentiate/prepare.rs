@@ -30,9 +30,10 @@ use octants_ir::ops::{AtomicOp, Effects};
 use octants_ir::rewrite::{ValueMap, clone_body, ops_in, replace_values, use_counts};
 use octants_ir::{Arena, Builder, Data, Func, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
-use super::{Refusal, RefusalKind};
 use crate::assumptions::Assumptions;
 use crate::demote_atomics::demote_atomics_where;
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 use crate::edit::slots::yielded;
 use crate::keep_rounding::{Totals, keep_rounding_of};
 use crate::recognise_reductions::{Nans, recognise};

@@ -29,8 +29,8 @@ use octants_ir::{
     ArrayType, Boundary, Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value,
 };
 
-use super::Refusal;
 use super::record_sizes::{RecordSizes, record_sizes};
+use crate::differentiate::refusal::Refusal;
 use crate::edit::iteration_number::column;
 use crate::promote_locals;
 

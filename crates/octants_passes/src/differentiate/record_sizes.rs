@@ -32,11 +32,12 @@ use octants_ir::{
     ArrayType, Boundary, Builder, Kernel, Op, OpKind, Scalar, SideTable, TensorShape, Type, Value,
 };
 
-use super::overwritten::Order;
+use super::dependence::Dependence;
 use super::record::{Log, Purpose, insert};
 use super::size_once::size_once;
 use super::told::Numbers;
-use super::{Refusal, RefusalKind};
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 use crate::sweep::sweep_ending;
 
 /// A kernel that computes how much a run keeps.
@@ -65,11 +66,11 @@ pub struct ArrayCopy {
 
 /// Refused if what counting needs is known to nobody before the kernel runs.
 pub(super) fn record_sizes(kernel: &Kernel, logs: &[Log]) -> Result<RecordSizes, Vec<Refusal>> {
-    let order = Order::new(kernel, Numbers::unknown());
+    let dependence = Dependence::new(kernel, Numbers::unknown());
     let mut copied = Vec::new();
     loop {
         let counting = Counting::new(kernel, logs, &copied);
-        let wanted = counting.check(&order, &copied)?;
+        let wanted = counting.check(&dependence, &copied)?;
         if wanted.is_empty() {
             let mut sizes = counting.on_copies(&copied);
             if copied.is_empty() {
@@ -133,7 +134,7 @@ impl Counting {
     }
 
     /// Arrays of which counting needs what the kernel writes, beside those that are copied.
-    fn check(&self, order: &Order<'_>, copied: &[Value]) -> Result<Vec<Value>, Vec<Refusal>> {
+    fn check(&self, dependence: &Dependence<'_>, copied: &[Value]) -> Result<Vec<Value>, Vec<Refusal>> {
         let kernel = &self.kernel;
         let uses = use_counts(kernel);
         let (mut refusals, mut wanted) = (Vec::new(), Vec::new());
@@ -153,12 +154,12 @@ impl Counting {
                         continue;
                     }
                     let is_copied = copied.contains(&base);
-                    let found = order.writes.iter().find(|&&write| {
+                    let found = dependence.writes.iter().find(|&&write| {
                         if is_copied {
                             // Which of the iterations comes first is another question each time.
-                            order.may_race(op, write) && !order.is_own_cell(op, write)
+                            dependence.may_race(op, write) && !dependence.is_own_cell(op, write)
                         } else {
-                            order.may_overwrite(write, op)
+                            dependence.may_overwrite(write, op)
                         }
                     });
                     let Some(&write) = found else { continue };

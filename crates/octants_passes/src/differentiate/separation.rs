@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, ConvertOp};
 use octants_ir::{Op, OpKind, Scalar, Value, ValueDef};
 
-use super::overwritten::{Apart, Order};
+use super::dependence::{Dependence, Direction};
 use super::told::{Told, told_as};
 use crate::analysis::{Linear, System};
 
@@ -30,12 +30,12 @@ type Side = Option<usize>;
 
 /// Whether `ops`, apart like that, are surely of different cells. `positions` are pairs of indices.
 pub(super) fn are_separate(
-    order: &Order<'_>,
+    dependence: &Dependence<'_>,
     ops: [Op; 2],
-    apart: Apart<'_>,
+    direction: Direction<'_>,
     positions: &[(Value, Value)],
 ) -> bool {
-    let mut made = Separation::new(order, ops, apart);
+    let mut made = Separation::new(dependence, ops, direction);
     for &(first, second) in positions {
         made.require_same(first, second);
     }
@@ -45,11 +45,11 @@ pub(super) fn are_separate(
     for (number, op) in ops.into_iter().enumerate() {
         made.require_to_run(op, Some(number));
     }
-    let cases: Vec<Vec<(Value, i128)>> = match apart {
-        Apart::Nothing | Apart::While(_) => vec![Vec::new()],
-        Apart::Later(_, index) => vec![vec![(index, 1)]],
+    let cases: Vec<Vec<(Value, i128)>> = match direction {
+        Direction::Same | Direction::While(_) => vec![Vec::new()],
+        Direction::Later(_, index) => vec![vec![(index, 1)]],
         // The first axis along which they differ, up or down.
-        Apart::Different(_, indices) => (0..indices.len())
+        Direction::Different(_, indices) => (0..indices.len())
             .flat_map(|axis| {
                 [1, -1].map(|way| {
                     let same = indices[..axis].iter().map(|&index| (index, 0));
@@ -62,8 +62,12 @@ pub(super) fn are_separate(
 }
 
 /// Whether the indices of the two are at some position never between the same bounds, in whatever iterations.
-pub(super) fn are_parts_apart(order: &Order<'_>, ops: [Op; 2], positions: &[(Value, Value)]) -> bool {
-    let mut made = Separation::new(order, ops, Apart::Nothing);
+pub(super) fn are_parts_apart(
+    dependence: &Dependence<'_>,
+    ops: [Op; 2],
+    positions: &[(Value, Value)],
+) -> bool {
+    let mut made = Separation::new(dependence, ops, Direction::Same);
     positions.iter().any(|&(first, second)| {
         let [Some(one), Some(other)] = [first, second].map(|index| made.scalar(index)) else { return false };
         let (first, second) = (made.sum(first, Some(0), DEEPEST), made.sum(second, Some(1), DEEPEST));
@@ -73,9 +77,9 @@ pub(super) fn are_parts_apart(order: &Order<'_>, ops: [Op; 2], positions: &[(Val
 }
 
 struct Separation<'o, 'k> {
-    order: &'o Order<'k>,
+    dependence: &'o Dependence<'k>,
     ops: [Op; 2],
-    apart: Apart<'o>,
+    direction: Direction<'o>,
     system: System,
     /// Of each variable.
     bounds: Vec<(i128, i128)>,
@@ -92,11 +96,11 @@ struct Separation<'o, 'k> {
 const ENDLESS: i128 = 1 << 100;
 
 impl<'o, 'k> Separation<'o, 'k> {
-    fn new(order: &'o Order<'k>, ops: [Op; 2], apart: Apart<'o>) -> Self {
+    fn new(dependence: &'o Dependence<'k>, ops: [Op; 2], direction: Direction<'o>) -> Self {
         Self {
-            order,
+            dependence,
             ops,
-            apart,
+            direction,
             system: System::default(),
             bounds: Vec::new(),
             sums: HashMap::new(),
@@ -134,7 +138,7 @@ impl Separation<'_, '_> {
 
     /// Where a value is the same for both accesses.
     fn side(&self, value: Value, side: Side) -> Side {
-        if self.order.is_same(value, self.ops, self.apart) { None } else { side }
+        if self.dependence.is_same(value, self.ops, self.direction) { None } else { side }
     }
 
     /// A new integer between these. The system is not told: the bounds of types are of no use to it.
@@ -174,7 +178,11 @@ impl Separation<'_, '_> {
     }
 
     fn scalar(&self, value: Value) -> Option<Scalar> {
-        self.order.kernel.ty(value).scalar().filter(|scalar| scalar.is_integral() && *scalar != Scalar::U1)
+        self.dependence
+            .kernel
+            .ty(value)
+            .scalar()
+            .filter(|scalar| scalar.is_integral() && *scalar != Scalar::U1)
     }
 
     /// The two indices are equal.
@@ -206,7 +214,7 @@ impl Separation<'_, '_> {
 
     /// Without the casts to wider types around it, which keep integers apart.
     fn narrowed(&self, mut value: Value) -> Value {
-        while let Some(data) = self.order.kernel.def(value)
+        while let Some(data) = self.dependence.kernel.def(value)
             && data.kind == OpKind::Convert(ConvertOp::Cast)
             && let (Some(from), Some(to)) = (self.scalar(data.operands[0]), self.scalar(value))
             && span(to).0 <= span(from).0
@@ -219,12 +227,14 @@ impl Separation<'_, '_> {
 
     /// What stands around the access lets it run.
     fn require_to_run(&mut self, op: Op, side: Side) {
-        for (owner, region) in self.order.around(op) {
-            let data = &self.order.kernel.ops[owner];
+        for (owner, region) in self.dependence.around(op) {
+            let data = &self.dependence.kernel.ops[owner];
             match data.kind {
                 OpKind::If => self.require(data.operands[0], data.regions[0] == region, side, DEEPEST),
                 // Loops in which nobody uses the index run, too.
-                OpKind::For => drop(self.sum(self.order.kernel.regions[region].params[0], side, DEEPEST)),
+                OpKind::For => {
+                    drop(self.sum(self.dependence.kernel.regions[region].params[0], side, DEEPEST))
+                }
                 _ => {}
             }
         }
@@ -232,11 +242,11 @@ impl Separation<'_, '_> {
 
     /// The condition holds, or does not.
     fn require(&mut self, condition: Value, holds: bool, side: Side, depth: u32) {
-        let kernel = self.order.kernel;
+        let kernel = self.dependence.kernel;
         if depth == 0 {
             return;
         }
-        if let Some(known) = self.order.numbers.integer(kernel, condition) {
+        if let Some(known) = self.dependence.numbers.integer(kernel, condition) {
             self.is_contradiction |= (known != 0) != holds;
             return;
         }
@@ -254,7 +264,7 @@ impl Separation<'_, '_> {
             }
             OpKind::BitUnary(BitUnary::Not) => self.require(operand(0), !holds, side, depth - 1),
             OpKind::Compare(op @ (CompareOp::Eq | CompareOp::Ne)) if is_truth(operand(0)) => {
-                if let Some(constant) = self.order.numbers.integer(kernel, operand(1)) {
+                if let Some(constant) = self.dependence.numbers.integer(kernel, operand(1)) {
                     let same = (op == CompareOp::Eq) == holds;
                     self.require(operand(0), (constant != 0) == same, side, depth - 1);
                 }
@@ -302,7 +312,7 @@ impl Separation<'_, '_> {
 
     /// An integer as a sum; modulo what its type holds, unless the sum [fits](Self::fits).
     fn sum(&mut self, value: Value, side: Side, depth: u32) -> Linear {
-        if let Some(known) = self.order.numbers.integer(self.order.kernel, value) {
+        if let Some(known) = self.dependence.numbers.integer(self.dependence.kernel, value) {
             return Linear::constant(known);
         }
         let side = self.side(value, side);
@@ -317,10 +327,11 @@ impl Separation<'_, '_> {
 
     /// As a sum of others.
     fn composed(&mut self, value: Value, side: Side, depth: u32) -> Option<Linear> {
-        let kernel = self.order.kernel;
+        let kernel = self.dependence.kernel;
         let ty = self.scalar(value)?;
         let data = kernel.def(value)?;
-        let number = |of: &Self, operand: usize| of.order.numbers.integer(kernel, data.operands[operand]);
+        let number =
+            |of: &Self, operand: usize| of.dependence.numbers.integer(kernel, data.operands[operand]);
         let sum = |of: &mut Self, operand: usize| of.sum(data.operands[operand], side, depth);
         match data.kind {
             OpKind::Arith(ArithOp::Add) => sum(self, 0).plus(1, &sum(self, 1)),
@@ -448,7 +459,7 @@ impl Separation<'_, '_> {
 
     /// As a variable of its own.
     fn leaf(&mut self, value: Value, side: Side, depth: u32) -> Linear {
-        let kernel = self.order.kernel;
+        let kernel = self.dependence.kernel;
         let (mut low, mut high) = self.scalar(value).map_or((-ENDLESS, ENDLESS), span);
         if let Some(told @ Told::Extent(..)) = told_as(kernel, value) {
             if let Some(known) = self.extents.get(&told) {
@@ -491,9 +502,9 @@ impl Separation<'_, '_> {
 
     /// The bounds of the loop whose index the value is.
     fn loop_bounds(&self, value: Value) -> Option<(Value, Value)> {
-        let kernel = self.order.kernel;
+        let kernel = self.dependence.kernel;
         let ValueDef::Param(region, number) = kernel.values[value].def else { return None };
-        let owner = self.order.parents.op(region)?;
+        let owner = self.dependence.parents.op(region)?;
         match kernel.ops[owner].kind {
             OpKind::For if number == 0 => {
                 let operands = &kernel.ops[owner].operands;

@@ -4,7 +4,7 @@ use octants_ir::ops::{ArithOp, Derivative, ParallelFor};
 use octants_ir::{Op, OpKind, Value};
 
 use super::Reverse;
-use crate::differentiate::is_no_primal;
+use crate::differentiate::primal::is_no_primal;
 
 impl Reverse<'_> {
     pub(super) fn backward(&mut self, op: Op) {

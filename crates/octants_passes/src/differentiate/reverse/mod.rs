@@ -26,9 +26,10 @@ use octants_ir::rewrite::{ValueMap, clone_op, ops_in};
 use octants_ir::{Builder, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value};
 
 use super::activity::Activity;
-use super::overwritten::{self, Leaving, Read};
-use super::{Refusal, RefusalKind};
-use crate::differentiate::is_no_primal;
+use super::stale_reads::{self, Leaving, Read};
+use crate::differentiate::primal::is_no_primal;
+use crate::differentiate::refusal::Refusal;
+use crate::differentiate::refusal::RefusalKind;
 use crate::edit::slots::yielded;
 use crate::promote_locals;
 use crate::sweep::sweep_ending;
@@ -107,7 +108,7 @@ fn reverse_with(
         sweep_ending(kernel);
     }
     let has_companion = |base: Value| companion_of[base].is_some();
-    let unkept = overwritten::check(&primal, kernel, &origin, has_companion, leaving, refusals);
+    let unkept = stale_reads::check(&primal, kernel, &origin, has_companion, leaving, refusals);
     let taped = |op: &Op| {
         matches!(kernel.ops[*op].kind, OpKind::ParallelFor(_))
             && ops_in(kernel, kernel.ops[*op].regions[0])

@@ -5,8 +5,9 @@ use octants_ir::{Data, Op, OpKind, TensorShape, Type, Value};
 
 use super::Reverse;
 use super::facts::is_mended;
-use crate::differentiate::overwritten::Read;
-use crate::differentiate::{Refusal, RefusalKind, is_real};
+use crate::differentiate::primal::is_real;
+use crate::differentiate::stale_reads::Read;
+use crate::differentiate::{Refusal, RefusalKind};
 
 /// What the backward sweep of an op needs of its forward sweep.
 #[derive(Clone, Debug, Default)]

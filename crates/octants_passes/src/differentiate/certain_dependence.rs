@@ -29,7 +29,7 @@ const FAR: i64 = 1009;
 type Cell = Vec<i64>;
 
 /// A parallel loop, and what is around the ops of its body inside of it.
-pub(super) struct Crossing<'k> {
+pub(super) struct CertainDependence<'k> {
     pub kernel: &'k Kernel,
     pub parents: &'k Parents,
     /// What is known of values from outside of the loop.
@@ -37,7 +37,7 @@ pub(super) struct Crossing<'k> {
     pub task: Op,
 }
 
-impl Crossing<'_> {
+impl CertainDependence<'_> {
     /// Whether an iteration surely reads what another one writes. With each access come the ops around it inside of the loop, and the region of
     /// each that it stands in, the outermost first.
     pub fn is_sure(&self, read: (Op, &[(Op, Region)]), write: (Op, &[(Op, Region)])) -> bool {
@@ -64,7 +64,7 @@ impl Crossing<'_> {
 }
 
 struct Trial<'c, 'k> {
-    crossing: &'c Crossing<'k>,
+    crossing: &'c CertainDependence<'k>,
     /// Whether a condition that cannot be computed counts as met.
     takes_unknown: bool,
     number: i64,
@@ -224,7 +224,7 @@ impl Trial<'_, '_> {
         if let Some(&tried) = self.tried.get(&value) {
             return Some(tried);
         }
-        let Crossing { kernel, parents, task, .. } = *self.crossing;
+        let CertainDependence { kernel, parents, task, .. } = *self.crossing;
         let scalar = kernel.ty(value).scalar()?;
         let around = parents.region(task)?;
         let is_outside =

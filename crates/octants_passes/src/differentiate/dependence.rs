@@ -1,5 +1,4 @@
-//! Whether memory still holds what the derivative reads again: a read of the kernel is refused if a write that came later may have been to the
-//! same cell.
+//! Which accesses of a kernel may be to the same cell, one after the other.
 //!
 //! Two accesses have loops around both. A write came later if it did so in the same iteration of all of these, or in a later one of
 //! some loop (of a parallel loop: in any other one). In each case the indices are compared as sums: what is the same in both iterations
@@ -10,125 +9,17 @@ use std::cell::Cell;
 
 use octants_ir::ops::ParallelFor;
 use octants_ir::rewrite::{Parents, defining_region, ops_in};
-use octants_ir::{Boundary, Const, Kernel, Op, OpData, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Boundary, Const, Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
-use super::crossing::Crossing;
-use super::launch_order::{Left, Question, Wanted};
+use super::certain_dependence::CertainDependence;
 use super::separation::{are_parts_apart, are_separate};
 use super::told::{Numbers, told_as};
-use super::{Refusal, RefusalKind};
 use crate::analysis::Affine;
 
 /// Ops that are compared in a row where two indices are: a list of lists, with arithmetic in between. Chosen, not measured.
 const LONGEST_INDEX: u32 = 8;
 /// Pairs of accesses of a kernel that are looked at together with bounds and conditions, each in some 20 µs. Chosen, not measured.
 const MOST_SYSTEMS: u32 = 4000;
-
-/// What a read of the derivative stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Read {
-    /// A read of the primal.
-    Again(Op),
-    /// What a cell holds once all iterations have made this update.
-    Total(Op),
-}
-
-/// Refuses what the derivative may not read. `origin` says what its reads stand for. Gives the ops of the primal whose results would have to
-/// be kept while the kernel runs, so that nothing is refused; none if that would not do.
-pub(super) fn check(
-    primal: &Kernel,
-    derivative: &Kernel,
-    origin: &SideTable<Op, Option<Read>>,
-    has_companion: impl Fn(Value) -> bool,
-    leaving: &mut Leaving,
-    refusals: &mut Vec<Refusal>,
-) -> Vec<Op> {
-    let order = Order::new(primal, Numbers::unknown());
-    let writes = &order.writes;
-    let all = ops_in(primal, primal.body);
-    let mut seen = SideTable::new(false);
-    let (mut kept, mut lasting) = (Vec::new(), !refusals.is_empty());
-    for op in ops_in(derivative, derivative.body) {
-        let OpData { kind, loc, .. } = &derivative.ops[op];
-        if let Some(refused) = RefusalKind::of_repeating(kind) {
-            refusals.push(Refusal::new(refused, *loc));
-            let is_it = |&&op: &&Op| primal.ops[op].kind == *kind && primal.ops[op].loc == *loc;
-            kept.extend(all.iter().filter(is_it));
-        }
-        let (read, found) = match origin[op] {
-            None => continue,
-            Some(Read::Again(read) | Read::Total(read)) if seen[read] => continue,
-            Some(Read::Again(read)) if primal.cell_access(read).is_some_and(|access| access.writes) => {
-                seen.set(read, true);
-                refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
-                kept.push(read);
-                continue;
-            }
-            Some(Read::Again(read)) => {
-                // What lies between elements that are overwritten is kept with them: the next launch may overwrite it.
-                order.solves.set(!leaving.in_tape);
-                let wanted = match leaving.left {
-                    Left::Nothing | Left::Races => None,
-                    Left::Parts => Some(Wanted::PartsApart),
-                    Left::Everything => Some(Wanted::NotOverwritten),
-                };
-                let overwrites = |&&write: &&Op| {
-                    order.may_overwrite(read, write)
-                        && !wanted.is_some_and(|wanted| leaving.leaves(&order, read, write, wanted))
-                };
-                let found = writes.iter().find(overwrites);
-                order.solves.set(true);
-                (read, found)
-            }
-            Some(Read::Total(read)) => {
-                // Updates of the same kind by the same loop are part of it.
-                let other = |write: Op| {
-                    primal.ops[write].kind != primal.ops[read].kind || order.task(write) != order.task(read)
-                };
-                let overwrites = |&&write: &&Op| other(write) && order.may_overwrite(read, write);
-                (read, writes.iter().find(overwrites))
-            }
-        };
-        seen.set(read, true);
-        if let Some(&write) = found {
-            // What iterations hand each other in an order that is left to chance has no derivative, whatever is kept.
-            let base = primal.ops[read].operands[0];
-            let is_array = matches!(primal.ty(base), Type::Array(_));
-            let mut raced = || {
-                let races = |&write: &Op| {
-                    order.may_race(read, write)
-                        && !order.is_own_cell(read, write)
-                        && !(leaving.left != Left::Nothing
-                            && leaving.leaves(&order, read, write, Wanted::NoRace))
-                };
-                writes.iter().any(races)
-            };
-            let kind = match origin[op] {
-                Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => {
-                    kept.push(read);
-                    RefusalKind::Overwritten
-                }
-                _ => {
-                    lasting = true;
-                    RefusalKind::Unkeepable
-                }
-            };
-            refusals.push(Refusal {
-                kind,
-                at: primal.ops[read].loc,
-                other: Some(primal.ops[write].loc),
-                param: primal.as_param(primal.ops[read].operands[0]),
-            });
-        }
-    }
-    refusals.dedup();
-    if lasting {
-        kept.clear();
-    }
-    kept.sort_unstable();
-    kept.dedup();
-    kept
-}
 
 /// The ops that write memory or variables.
 pub(super) fn writes(kernel: &Kernel) -> Vec<Op> {
@@ -139,7 +30,7 @@ pub(super) fn writes(kernel: &Kernel) -> Vec<Op> {
 }
 
 /// When accesses of a kernel come after each other.
-pub(super) struct Order<'k> {
+pub(super) struct Dependence<'k> {
     pub kernel: &'k Kernel,
     pub parents: Parents,
     /// Accesses that write.
@@ -148,34 +39,14 @@ pub(super) struct Order<'k> {
     /// How many systems were solved.
     systems: Cell<u32>,
     /// Whether bounds and conditions count.
-    solves: Cell<bool>,
-}
-
-/// What a derivative leaves to its launches, which know more numbers.
-pub(super) struct Leaving {
-    pub left: Left,
-    /// The run may be recorded.
-    pub in_tape: bool,
-    pub questions: Vec<Question>,
-}
-
-impl Leaving {
-    /// Leaves it to launches that the two accesses are apart, if they may find that out.
-    fn leaves(&mut self, order: &Order<'_>, read: Op, write: Op, wanted: Wanted) -> bool {
-        let is_left = order.may_be_told(read, write)
-            && (wanted == Wanted::NoRace || !order.surely_overwrites(read, write));
-        if is_left {
-            self.questions.push(Question { read, write, wanted });
-        }
-        is_left
-    }
+    pub solves: Cell<bool>,
 }
 
 /// In which iterations two accesses run.
 #[derive(Clone, Copy)]
-pub(super) enum Apart<'k> {
+pub(super) enum Direction<'k> {
     /// In the same ones of all loops around both.
-    Nothing,
+    Same,
     /// The write in a later iteration of this `for`, whose index is that; in the same ones of loops around it.
     Later(Op, Value),
     /// In different iterations of this parallel loop.
@@ -184,31 +55,33 @@ pub(super) enum Apart<'k> {
     While(Op),
 }
 
-impl<'k> Order<'k> {
+impl<'k> Dependence<'k> {
     pub fn new(kernel: &'k Kernel, numbers: Numbers<'k>) -> Self {
         let (parents, writes) = (Parents::new(kernel), writes(kernel));
         Self { kernel, parents, writes, numbers, systems: Cell::new(0), solves: Cell::new(true) }
     }
 }
 
-impl Order<'_> {
+impl Dependence<'_> {
     /// Whether other iterations of a parallel loop around both may access the same cell.
     pub fn may_race(&self, read: Op, write: Op) -> bool {
-        self.apart_in_parallel(read, write).is_some_and(|apart| !self.disjoint(read, write, apart))
+        self.direction_in_parallel(read, write)
+            .is_some_and(|direction| !self.disjoint(read, write, direction))
     }
 
     /// Likewise, if that is certain but for how many iterations there are.
     pub fn must_race(&self, read: Op, write: Op) -> bool {
-        let Some(apart @ Apart::Different(task, _)) = self.apart_in_parallel(read, write) else {
+        let Some(direction @ Direction::Different(task, _)) = self.direction_in_parallel(read, write) else {
             return false;
         };
-        if self.disjoint(read, write, apart) {
+        if self.disjoint(read, write, direction) {
             return false;
         }
         let inside = |op: Op| -> Vec<_> {
             self.around(op).into_iter().skip_while(|&(outer, _)| outer != task).skip(1).collect()
         };
-        let crossing = Crossing { kernel: self.kernel, parents: &self.parents, numbers: &self.numbers, task };
+        let crossing =
+            CertainDependence { kernel: self.kernel, parents: &self.parents, numbers: &self.numbers, task };
         crossing.is_sure((read, &inside(read)), (write, &inside(write)))
     }
 
@@ -250,7 +123,7 @@ impl Order<'_> {
         };
         let mut positions = one.place.path().iter().zip(other.place.path());
         positions.all(|(&first, &second)| {
-            let difference = self.difference(first, second, [read, write], Apart::Nothing);
+            let difference = self.difference(first, second, [read, write], Direction::Same);
             difference.is_some_and(|difference| difference.constant == 0)
         })
     }
@@ -258,7 +131,9 @@ impl Order<'_> {
     /// Whether both accesses are of one cell in an iteration of the parallel loop around them, which follows from its number: `x[list[i]]`. Iterations of a program
     /// that means something have cells of their own there, although nothing proves it.
     pub fn is_own_cell(&self, read: Op, write: Op) -> bool {
-        let Some(Apart::Different(_, indices)) = self.apart_in_parallel(read, write) else { return false };
+        let Some(Direction::Different(_, indices)) = self.direction_in_parallel(read, write) else {
+            return false;
+        };
         let (Some(one), Some(other)) = (self.kernel.cell_access(read), self.kernel.cell_access(write)) else {
             return false;
         };
@@ -316,7 +191,7 @@ impl Order<'_> {
     }
 
     /// How two accesses of one array are apart in different iterations of the parallel loop around both, if there is one.
-    fn apart_in_parallel(&self, read: Op, write: Op) -> Option<Apart<'_>> {
+    fn direction_in_parallel(&self, read: Op, write: Op) -> Option<Direction<'_>> {
         let base = |op: Op| self.kernel.ops[op].operands[0];
         let same = base(read) == base(write) && matches!(self.kernel.ty(base(read)), Type::Array(_));
         let (around_read, around_write) = (self.around(read), self.around(write));
@@ -327,7 +202,7 @@ impl Order<'_> {
             }
             _ => None,
         });
-        loops.next().filter(|apart| same && matches!(apart, Apart::Different(..)))
+        loops.next().filter(|direction| same && matches!(direction, Direction::Different(..)))
     }
 
     /// Whether the write may be to the cell that was read, after it was.
@@ -347,26 +222,26 @@ impl Order<'_> {
             return !declared.is_some_and(|region| self.parents.is_within(region, body));
         }
         let is_after = self.is_after(read, write, &around_read, &around_write, common);
-        if is_after && !self.disjoint(read, write, Apart::Nothing) {
+        if is_after && !self.disjoint(read, write, Direction::Same) {
             return true;
         }
         around_read[..common].iter().any(|&(op, region)| {
             let params = &self.kernel.regions[region].params[..];
-            let apart = match &self.kernel.ops[op].kind {
-                OpKind::For => Apart::Later(op, params[0]),
-                OpKind::While => Apart::While(op),
+            let direction = match &self.kernel.ops[op].kind {
+                OpKind::For => Direction::Later(op, params[0]),
+                OpKind::While => Direction::While(op),
                 OpKind::ParallelFor(attributes) => match self.parallel(op, attributes, params) {
-                    Some(apart) => apart,
+                    Some(direction) => direction,
                     None => return false,
                 },
                 _ => return false,
             };
-            !self.disjoint(read, write, apart)
+            !self.disjoint(read, write, direction)
         })
     }
 
     /// How accesses in a parallel loop may be apart; `None` if it surely has no more than one iteration.
-    fn parallel<'k>(&self, op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Option<Apart<'k>> {
+    fn parallel<'k>(&self, op: Op, attributes: &ParallelFor, params: &'k [Value]) -> Option<Direction<'k>> {
         let indices = &params[..attributes.axes.into()];
         let known = |value: Value| self.numbers.integer(self.kernel, value);
         let bounds: Vec<_> = self.kernel.parallel_loop(op)?.bounds().collect();
@@ -375,13 +250,13 @@ impl Order<'_> {
             return None;
         }
         Some(match indices {
-            &[index] if attributes.max_threads == Some(1) => Apart::Later(op, index),
-            indices => Apart::Different(op, indices),
+            &[index] if attributes.max_threads == Some(1) => Direction::Later(op, index),
+            indices => Direction::Different(op, indices),
         })
     }
 
     /// The op at the top that the op stands in.
-    fn task(&self, op: Op) -> Option<Op> {
+    pub fn task(&self, op: Op) -> Option<Op> {
         let around = self.around(op);
         let parallel = |&&(op, _): &&(Op, Region)| matches!(self.kernel.ops[op].kind, OpKind::ParallelFor(_));
         around.iter().find(parallel).map(|&(op, _)| op)
@@ -422,13 +297,13 @@ impl Order<'_> {
     }
 
     /// Whether the two accesses, apart like that, are of different cells.
-    fn disjoint(&self, read: Op, write: Op, apart: Apart<'_>) -> bool {
+    fn disjoint(&self, read: Op, write: Op, direction: Direction<'_>) -> bool {
         let Some(positions) = self.positions(read, write) else { return false };
         let differences: Vec<_> = positions
             .iter()
-            .filter_map(|&(first, second)| self.difference(first, second, [read, write], apart))
+            .filter_map(|&(first, second)| self.difference(first, second, [read, write], direction))
             .collect();
-        self.differ(&differences, apart) || self.are_separate([read, write], apart, &positions)
+        self.differ(&differences, direction) || self.are_separate([read, write], direction, &positions)
     }
 
     /// Whether the two are of parts of the array between other indices.
@@ -457,17 +332,17 @@ impl Order<'_> {
         Some(positions.collect())
     }
 
-    fn are_separate(&self, ops: [Op; 2], apart: Apart<'_>, positions: &[(Value, Value)]) -> bool {
+    fn are_separate(&self, ops: [Op; 2], direction: Direction<'_>, positions: &[(Value, Value)]) -> bool {
         let solved = self.systems.get();
         self.systems.set(solved + 1);
-        self.solves.get() && solved < MOST_SYSTEMS && are_separate(self, ops, apart, positions)
+        self.solves.get() && solved < MOST_SYSTEMS && are_separate(self, ops, direction, positions)
     }
 
     /// Whether one of the differences of the indices is never zero.
-    fn differ(&self, differences: &[Difference], apart: Apart<'_>) -> bool {
-        match apart {
-            Apart::Nothing | Apart::While(_) => differences.iter().any(|found| found.constant != 0),
-            Apart::Later(..) => differences.iter().any(|found| {
+    fn differ(&self, differences: &[Difference], direction: Direction<'_>) -> bool {
+        match direction {
+            Direction::Same | Direction::While(_) => differences.iter().any(|found| found.constant != 0),
+            Direction::Later(..) => differences.iter().any(|found| {
                 let (step, constant) = (found.steps[0], found.constant);
                 match step {
                     0 => constant != 0,
@@ -475,7 +350,7 @@ impl Order<'_> {
                     _ => step.saturating_add(constant) < 0 || constant % step != 0,
                 }
             }),
-            Apart::Different(op, indices) => {
+            Direction::Different(op, indices) => {
                 let never =
                     |found: &Difference| found.steps.iter().all(|&step| step == 0) && found.constant != 0;
                 let mut told = vec![false; indices.len()];
@@ -512,12 +387,18 @@ impl Order<'_> {
     }
 
     /// The second index minus the first, if all that is not the same in both iterations is the index of the loop that they are apart in.
-    fn difference(&self, first: Value, second: Value, ops: [Op; 2], apart: Apart<'_>) -> Option<Difference> {
+    fn difference(
+        &self,
+        first: Value,
+        second: Value,
+        ops: [Op; 2],
+        direction: Direction<'_>,
+    ) -> Option<Difference> {
         let (first, second) = (Affine::of(self.kernel, first)?, Affine::of(self.kernel, second)?);
-        let indices: &[Value] = match &apart {
-            Apart::Nothing | Apart::While(_) => &[],
-            Apart::Later(_, index) => std::slice::from_ref(index),
-            Apart::Different(_, indices) => indices,
+        let indices: &[Value] = match &direction {
+            Direction::Same | Direction::While(_) => &[],
+            Direction::Later(_, index) => std::slice::from_ref(index),
+            Direction::Different(_, indices) => indices,
         };
         let mut steps = Vec::with_capacity(indices.len());
         for &index in indices {
@@ -531,7 +412,7 @@ impl Order<'_> {
             if indices.contains(&term) {
                 continue;
             }
-            if first.coefficient(term) != second.coefficient(term) || !self.is_same(term, ops, apart) {
+            if first.coefficient(term) != second.coefficient(term) || !self.is_same(term, ops, direction) {
                 return None;
             }
         }
@@ -539,13 +420,13 @@ impl Order<'_> {
     }
 
     /// Whether both iterations see one and the same value.
-    pub fn is_same(&self, value: Value, ops: [Op; 2], apart: Apart<'_>) -> bool {
+    pub fn is_same(&self, value: Value, ops: [Op; 2], direction: Direction<'_>) -> bool {
         let Some(region) = defining_region(self.kernel, &self.parents, value) else { return false };
         let sees =
             |op: Op| self.parents.region(op).is_some_and(|inner| self.parents.is_within(inner, region));
-        match apart {
-            Apart::Nothing => ops.into_iter().all(sees),
-            Apart::Later(op, _) | Apart::Different(op, _) | Apart::While(op) => sees(op),
+        match direction {
+            Direction::Same => ops.into_iter().all(sees),
+            Direction::Later(op, _) | Direction::Different(op, _) | Direction::While(op) => sees(op),
         }
     }
 }
