@@ -8,8 +8,6 @@ pub mod analysis;
 mod assumptions;
 mod check_arithmetic;
 mod check_tapes;
-mod claim_rows;
-mod claim_words;
 mod demote_atomics;
 mod differentiate;
 mod edit;
@@ -21,6 +19,8 @@ mod lower_random;
 mod make_plan;
 mod manager;
 mod merge_accesses;
+mod partition_by_rows;
+mod partition_by_words;
 mod place_tapes;
 mod privatise_reductions;
 mod promote_locals;
@@ -39,8 +39,6 @@ mod tape_arrays;
 pub use assumptions::Assumptions;
 pub use check_arithmetic::check_arithmetic;
 pub use check_tapes::check_tapes;
-pub use claim_rows::claim_rows;
-pub use claim_words::claim_words;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
     ArrayCopy, Derivative, LaunchOrder, Left, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal,
@@ -56,6 +54,8 @@ pub use manager::{
     Dump, Findings, Need, Outcome, PIPELINE, Pass, PassTiming, PipelineOptions, run_pass, run_pipeline,
 };
 pub use merge_accesses::merge_accesses;
+pub use partition_by_rows::partition_by_rows;
+pub use partition_by_words::partition_by_words;
 pub use place_tapes::place_tapes;
 pub use privatise_reductions::privatise_reductions;
 pub use promote_locals::promote_locals;

@@ -8,8 +8,6 @@ use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 use crate::assumptions::Assumptions;
 use crate::check_arithmetic::check_arithmetic;
 use crate::check_tapes::check_tapes;
-use crate::claim_rows::claim_rows;
-use crate::claim_words::claim_words;
 use crate::demote_atomics::demote_atomics;
 use crate::erase_detach::erase_detach;
 use crate::expand_field_loops::expand_field_loops;
@@ -18,6 +16,8 @@ use crate::keep_rounding::{keep_rounding, settle_rounding};
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::merge_accesses::merge_accesses;
+use crate::partition_by_rows::partition_by_rows;
+use crate::partition_by_words::partition_by_words;
 use crate::place_tapes::place_tapes;
 use crate::privatise_reductions::privatise_reductions;
 use crate::promote_locals::promote_locals;
@@ -150,11 +150,11 @@ pub static PIPELINE: &[Pass] = &[
         run: |kernel, assumptions, _| slice_bits(kernel, assumptions),
     },
     Pass {
-        name: "claim_words",
+        name: "partition_by_words",
         need: Need::Speed,
         reason: "behind slice_bits, for what it leaves; before all that asks what an iteration does",
         leaves: Phase::Structured,
-        run: |kernel, assumptions, _| claim_words(kernel, assumptions),
+        run: |kernel, assumptions, _| partition_by_words(kernel, assumptions),
     },
     Pass {
         name: "gather_updates",
@@ -164,11 +164,11 @@ pub static PIPELINE: &[Pass] = &[
         run: |kernel, assumptions, _| gather_updates(kernel, assumptions),
     },
     Pass {
-        name: "claim_rows",
+        name: "partition_by_rows",
         need: Need::Speed,
         reason: "needs plain index forms, and updates that are still atomic; before privatise_reductions, which makes a reduction of its check",
         leaves: Phase::Structured,
-        run: |kernel, assumptions, _| claim_rows(kernel, assumptions),
+        run: |kernel, assumptions, _| partition_by_rows(kernel, assumptions),
     },
     Pass {
         name: "demote_atomics",

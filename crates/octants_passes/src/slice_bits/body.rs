@@ -10,8 +10,8 @@ use octants_ir::{
 use super::planes::{Number, Plane};
 use crate::analysis::Affine;
 use crate::analysis::{Replacement, uncast};
-use crate::claim_words::end_of_word;
 use crate::edit::slots::yielded;
+use crate::partition_by_words::end_of_word;
 
 /// How the elements of a word lie, and which loop runs over them.
 #[derive(Clone, Copy)]

@@ -41,8 +41,8 @@ use octants_ir::{Kernel, Op, Scalar, SideTable, Type, Value};
 use crate::analysis::{Replacement, may_replace};
 use crate::analysis::{accesses_of, arrays_beside};
 use crate::assumptions::Assumptions;
-use crate::claim_words::count_words;
 use crate::demote_atomics::{separates_iterations, values_in};
+use crate::partition_by_words::count_words;
 use body::{Iteration, Slicer, Words, lane_of};
 
 pub fn slice_bits(kernel: &mut Kernel, assumptions: Assumptions) {

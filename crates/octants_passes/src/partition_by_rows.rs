@@ -49,21 +49,21 @@ use crate::assumptions::Assumptions;
 use crate::edit::offsets::moved;
 use crate::edit::update::updated_by;
 
-pub fn claim_rows(kernel: &mut Kernel, assumptions: Assumptions) {
+pub fn partition_by_rows(kernel: &mut Kernel, assumptions: Assumptions) {
     if !assumptions.noalias || assumptions.few_tasks {
         return;
     }
     let uses = use_counts(kernel);
     let tops = kernel.regions[kernel.body].ops.clone();
     let found: Vec<_> = tops.into_iter().map(|op| (op, find(kernel, op, &uses))).collect();
-    if found.iter().all(|(_, claim)| claim.is_none()) {
+    if found.iter().all(|(_, partition)| partition.is_none()) {
         return;
     }
     kernel.regions[kernel.body].ops.clear();
-    for (op, claim) in found {
-        if let Some(claim) = claim {
-            let ascend = check_rows(kernel, op, claim.entries);
-            make_plain_if(kernel, op, ascend, &claim.updates);
+    for (op, partition) in found {
+        if let Some(partition) = partition {
+            let ascend = check_rows(kernel, op, partition.entries);
+            make_plain_if(kernel, op, ascend, &partition.updates);
         }
         kernel.regions[kernel.body].ops.push(op);
     }
@@ -77,7 +77,7 @@ struct Entries {
 }
 
 /// Updates that are inside of rows.
-struct Claim {
+struct Partition {
     entries: Entries,
     updates: Vec<Op>,
 }
@@ -90,7 +90,7 @@ struct RowLoop {
     entries: Entries,
 }
 
-fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> {
+fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Partition> {
     let parallel = kernel.parallel_loop(op)?;
     let attributes = parallel.attributes;
     let &[index] = parallel.indices() else { return None };
@@ -140,7 +140,7 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>) -> Option<Claim> 
             updates.extend(writes.iter().map(|access| access.op));
         }
     }
-    (!updates.is_empty()).then_some(Claim { entries, updates })
+    (!updates.is_empty()).then_some(Partition { entries, updates })
 }
 
 /// The op as a loop over the row of the iteration with this index.

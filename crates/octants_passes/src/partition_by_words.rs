@@ -36,7 +36,7 @@ use crate::demote_atomics::{separates_iterations, values_in};
 /// A loop of fewer words is left as it is: threads would have nothing to do. Chosen, not measured: a few for each thread of a large machine.
 const LEAST_WORDS: i128 = 256;
 
-pub fn claim_words(kernel: &mut Kernel, assumptions: Assumptions) {
+pub fn partition_by_words(kernel: &mut Kernel, assumptions: Assumptions) {
     if !assumptions.noalias || assumptions.few_tasks {
         return;
     }
@@ -49,15 +49,15 @@ pub fn claim_words(kernel: &mut Kernel, assumptions: Assumptions) {
             }
             let uses = uses.get_or_insert_with(|| use_counts(kernel));
             let elsewhere = elsewhere.get_or_insert_with(|| arrays_beside(kernel, region));
-            if let Some(claim) = find(kernel, op, uses, elsewhere) {
-                run_by_words(kernel, region, op, &claim);
+            if let Some(partition) = find(kernel, op, uses, elsewhere) {
+                run_by_words(kernel, region, op, &partition);
             }
         }
     }
 }
 
 /// What an iteration for a word has to itself.
-struct Claim {
+struct Partition {
     /// Which axis runs over words, and how many elements they have.
     axis: usize,
     lanes: i32,
@@ -65,8 +65,8 @@ struct Claim {
     arrays: Vec<(Value, usize)>,
 }
 
-/// What iterations can claim; not of arrays that are touched `elsewhere`.
-fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Value]) -> Option<Claim> {
+/// How the iterations can be dealt out by words; not for arrays that are touched `elsewhere`.
+fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Value]) -> Option<Partition> {
     let parallel = kernel.parallel_loop(op).filter(|parallel| !parallel.attributes.keeps_order())?;
     let (body, axes) = (parallel.body, parallel.indices());
     if kernel.has_effects(body, Effects::CONVERGENT) {
@@ -74,20 +74,24 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Valu
     }
     let inside = values_in(kernel, body);
     let accesses = accesses_of(kernel, body);
-    let mut claim: Option<Claim> = None;
+    let mut partition: Option<Partition> = None;
     for assignment in ops_in(kernel, body).into_iter().filter_map(|op| Replacement::of(kernel, op, uses)) {
         let array = assignment.base;
         if elsewhere.binary_search(&array).is_ok() {
             continue;
         }
-        if claim.as_ref().is_some_and(|claim| claim.arrays.iter().any(|&(known, _)| known == array)) {
+        if partition
+            .as_ref()
+            .is_some_and(|partition| partition.arrays.iter().any(|&(known, _)| known == array))
+        {
             continue;
         }
         let writes: Vec<_> = accesses.iter().filter(|access| access.writes && access.base == array).collect();
         let Some((position, axis, lanes)) = own_word(kernel, &writes, &assignment.path, axes) else {
             continue;
         };
-        let fits = claim.as_ref().is_none_or(|claim| (claim.axis, claim.lanes) == (axis, lanes));
+        let fits =
+            partition.as_ref().is_none_or(|partition| (partition.axis, partition.lanes) == (axis, lanes));
         let is_unsafe = matches!(kernel.ty(array), Type::Array(ty) if ty.boundary == Boundary::Unsafe);
         let is_assigned = |access: &&ArrayUse| matches!(kernel.ops[access.op].kind, OpKind::AtomicCas);
         let separate = axes.iter().filter(|&&other| other != axes[axis]).all(|&other| {
@@ -95,10 +99,13 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Valu
                 .any(|position| separates_iterations(kernel, &writes, position, other, axes, &inside))
         });
         if fits && is_unsafe && separate && writes.iter().all(is_assigned) {
-            claim.get_or_insert(Claim { axis, lanes, arrays: Vec::new() }).arrays.push((array, position));
+            partition
+                .get_or_insert(Partition { axis, lanes, arrays: Vec::new() })
+                .arrays
+                .push((array, position));
         }
     }
-    let found = claim.filter(|claim| has_enough_words(kernel, op, claim))?;
+    let found = partition.filter(|partition| has_enough_words(kernel, op, partition))?;
     // All that write such an array are assignments, no other compare-and-swap.
     let assigned = ops_in(kernel, body).into_iter().filter_map(|op| Replacement::of(kernel, op, uses));
     let assigned: Vec<_> = assigned.map(|assignment| assignment.base).collect();
@@ -110,12 +117,13 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, elsewhere: &[Valu
 }
 
 /// Whether there are words for many threads, as far as bounds are known.
-fn has_enough_words(kernel: &Kernel, op: Op, claim: &Claim) -> bool {
+fn has_enough_words(kernel: &Kernel, op: Op, partition: &Partition) -> bool {
     let Some(parallel) = kernel.parallel_loop(op) else { return false };
     let bound = |value| kernel.as_const(value).and_then(octants_ir::Const::as_i128);
     let extents: Option<Vec<_>> =
         parallel.bounds().map(|(lo, hi)| Some((bound(hi)? - bound(lo)?).max(0))).collect();
-    extents.is_none_or(|extents| extents.iter().product::<i128>() / i128::from(claim.lanes) >= LEAST_WORDS)
+    extents
+        .is_none_or(|extents| extents.iter().product::<i128>() / i128::from(partition.lanes) >= LEAST_WORDS)
 }
 
 /// Where all writes of an array have the number of the word that an index of the loop is in: the position in the path, the axis, and how many
@@ -141,40 +149,41 @@ fn own_word(
     })
 }
 
-fn run_by_words(kernel: &mut Kernel, region: Region, op: Op, claim: &Claim) {
-    let parallel = kernel.parallel_loop(op).expect("a claim is for a parallel loop");
+fn run_by_words(kernel: &mut Kernel, region: Region, op: Op, partition: &Partition) {
+    let parallel = kernel.parallel_loop(op).expect("what is partitioned is a parallel loop");
     let (body, axes) = (parallel.body, parallel.axes());
     let loc = kernel.ops[op].loc;
-    let (lo, hi) = (kernel.ops[op].operands[2 * claim.axis], kernel.ops[op].operands[2 * claim.axis + 1]);
+    let (lo, hi) =
+        (kernel.ops[op].operands[2 * partition.axis], kernel.ops[op].operands[2 * partition.axis + 1]);
     let outer = kernel.add_region();
     let mut params: Vec<_> = (0..axes).map(|_| kernel.add_region_param(outer, Type::I32)).collect();
-    let word = params[claim.axis];
+    let word = params[partition.axis];
     let inner = kernel.add_region();
-    params[claim.axis] = kernel.add_region_param(inner, Type::I32);
+    params[partition.axis] = kernel.add_region_param(inner, Type::I32);
     let (ops, _) = clone_body(kernel, body, &params, &mut ValueMap::new());
     kernel.regions[inner].ops.extend(ops);
     Builder::at(kernel, inner, loc).yields(&[]);
-    make_plain(kernel, inner, word, claim);
+    make_plain(kernel, inner, word, partition);
     let mut b = Builder::at(kernel, outer, loc);
-    let lanes = b.i32(claim.lanes);
+    let lanes = b.i32(partition.lanes);
     let first = b.arith(ArithOp::Mul, word, lanes);
     let begin = b.arith(ArithOp::Max, first, lo);
     let end = end_of_word(&mut b, (word, first, lanes), hi);
     b.op(OpKind::For, [begin, end], [], [inner]);
     b.yields(&[]);
     kernel.ops[op].regions = [outer].into_iter().collect();
-    count_words(kernel, region, op, claim.axis, claim.lanes);
+    count_words(kernel, region, op, partition.axis, partition.lanes);
 }
 
-/// Makes the assignments to elements of claimed words loads and stores.
-fn make_plain(kernel: &mut Kernel, inner: Region, word: Value, claim: &Claim) {
+/// Makes the assignments to elements of words that one iteration has to itself loads and stores.
+fn make_plain(kernel: &mut Kernel, inner: Region, word: Value, partition: &Partition) {
     let unused = SideTable::new(0);
     for region in regions_in(kernel, inner) {
         for op in std::mem::take(&mut kernel.regions[region].ops) {
             let assignment = Replacement::of(kernel, op, &unused);
             let position = assignment
                 .as_ref()
-                .and_then(|assignment| claim.arrays.iter().find(|&&(array, _)| array == assignment.base));
+                .and_then(|assignment| partition.arrays.iter().find(|&&(array, _)| array == assignment.base));
             let (Some(assignment), Some(&(array, position))) = (assignment.as_ref(), position) else {
                 kernel.regions[region].ops.push(op);
                 continue;
