@@ -11,6 +11,7 @@ mod check_tapes;
 mod demote_atomics;
 mod differentiate;
 mod edit;
+mod eliminate_dead_code;
 mod erase_detach;
 mod expand_field_loops;
 mod gather_updates;
@@ -33,7 +34,6 @@ mod slice_bits;
 mod split_digits;
 mod split_tasks;
 mod strip_by_cells;
-mod sweep;
 mod tape_arrays;
 
 pub use assumptions::Assumptions;

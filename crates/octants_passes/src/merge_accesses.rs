@@ -33,7 +33,7 @@ use octants_ir::rewrite::{ValueMap, ops_in, use_counts};
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
 
 use crate::assumptions::Assumptions;
-use crate::sweep::sweep;
+use crate::eliminate_dead_code::eliminate_dead_code;
 
 /// Elements that are remembered at a time: a bound on compile time. Chosen, not measured.
 const MOST_KNOWN: usize = 256;
@@ -52,7 +52,7 @@ pub fn merge_accesses(kernel: &mut Kernel, assumptions: Assumptions) {
         }
     }
     if merged {
-        sweep(kernel);
+        eliminate_dead_code(kernel);
     }
 }
 

@@ -27,7 +27,7 @@
 use octants_ir::rewrite::ValueMap;
 use octants_ir::{Func, Kernel, Op, OpKind, Region, Value};
 
-use crate::sweep::sweep;
+use crate::eliminate_dead_code::eliminate_dead_code;
 
 /// Cells that are remembered at a time: a bound on compile time. Chosen, not measured.
 const MOST_KNOWN: usize = 256;
@@ -46,7 +46,7 @@ pub fn reuse_cells(kernel: &mut Kernel) {
         }
     }
     if !names.is_empty() {
-        sweep(kernel);
+        eliminate_dead_code(kernel);
     }
 }
 

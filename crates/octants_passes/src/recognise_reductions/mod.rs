@@ -60,7 +60,7 @@ use octants_ir::{Builder, CellAccess, Const, Kernel, Loc, Op, OpKind, Region, Si
 
 use crate::analysis::is_check;
 use crate::assumptions::Assumptions;
-use crate::sweep::sweep;
+use crate::eliminate_dead_code::eliminate_dead_code;
 use cells::Cells;
 use facts::{Cell, Facts};
 use forms::Update;
@@ -91,7 +91,7 @@ pub(crate) fn recognise(kernel: &mut Kernel, assumptions: Assumptions, nans: Nan
     }
     if moved {
         // What chose is not used any more, and must not look as if it were.
-        sweep(kernel);
+        eliminate_dead_code(kernel);
     }
     for &op in &loops {
         let body = kernel.ops[op].regions[0];
@@ -106,7 +106,7 @@ pub(crate) fn recognise(kernel: &mut Kernel, assumptions: Assumptions, nans: Nan
         apply(kernel, body, &updates, &mut recognised);
     }
     if !loops.is_empty() {
-        sweep(kernel);
+        eliminate_dead_code(kernel);
     }
     let mut races = Vec::new();
     for op in loops {

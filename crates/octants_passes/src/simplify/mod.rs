@@ -34,7 +34,7 @@ use octants_ir::{Const, Kernel, Loc, Op, OpKind, Region, SideTable, Type, Value}
 
 pub(crate) use fold::fold;
 
-use crate::sweep::sweep;
+use crate::eliminate_dead_code::eliminate_dead_code;
 use number::Numbering;
 use ranges::Span;
 
@@ -62,8 +62,8 @@ pub fn simplify(kernel: &mut Kernel) {
                 replace_values(kernel, body, &names);
             }
         }
-        let swept = sweep(kernel);
-        if !changed && !swept {
+        let eliminated = eliminate_dead_code(kernel);
+        if !changed && !eliminated {
             break;
         }
     }

@@ -48,7 +48,7 @@ pub(crate) mod launch;
 use octants_ir::rewrite::{ValueMap, clone_op, free_values, replace_values, walk};
 use octants_ir::{Builder, Kernel, Op, OpKind, Phase, Region, SideTable, Type, Value};
 
-use crate::sweep::sweep;
+use crate::eliminate_dead_code::eliminate_dead_code;
 use launch::LaunchTime;
 
 pub fn split_tasks(kernel: &mut Kernel) {
@@ -60,7 +60,7 @@ pub fn split_tasks(kernel: &mut Kernel) {
     split.build(found);
     kernel.phase = Phase::Tasks;
     arguments::pass_variables(kernel);
-    sweep(kernel);
+    eliminate_dead_code(kernel);
 }
 
 /// A store of zero at the top into a local that nothing touched yet.

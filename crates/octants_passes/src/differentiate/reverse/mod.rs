@@ -31,8 +31,8 @@ use crate::differentiate::primal::is_no_primal;
 use crate::differentiate::refusal::Refusal;
 use crate::differentiate::refusal::RefusalKind;
 use crate::edit::slots::yielded;
+use crate::eliminate_dead_code::eliminate_dead_code_and_whiles;
 use crate::promote_locals;
-use crate::sweep::sweep_ending;
 use facts::Facts;
 use places::Kept;
 use sizing::LiveTapes;
@@ -101,11 +101,11 @@ fn reverse_with(
     let body = kernel.body;
     Builder::at(kernel, body, loc).returns(&[]);
     kernel.results.clear();
-    sweep_ending(kernel);
+    eliminate_dead_code_and_whiles(kernel);
     if ops_in(kernel, body).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape) {
         // What is added to an adjoint after its last read is dead only once the variable is a value, and so is the tape that it was computed from.
         promote_locals(kernel);
-        sweep_ending(kernel);
+        eliminate_dead_code_and_whiles(kernel);
     }
     let has_companion = |base: Value| companion_of[base].is_some();
     let unkept = stale_reads::check(&primal, kernel, &origin, has_companion, leaving, refusals);

@@ -1,4 +1,4 @@
-//! Takes out what nobody needs: ops without effect whose results are unused, carried values and results that nothing reads,
+//! Dead-code elimination: takes out ops without effect whose results are unused, carried values and results that nothing reads,
 //! and stores to locals that are never read.
 //!
 //! Liveness from what is seen outside (writes to memory, failures, results) and keeps what is marked. A carried value that only
@@ -10,16 +10,16 @@ use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 use crate::edit::slots::{set_params, set_results, yielded};
 
 /// Returns whether anything was taken out.
-pub(crate) fn sweep(kernel: &mut Kernel) -> bool {
-    sweep_with(kernel, true)
+pub(crate) fn eliminate_dead_code(kernel: &mut Kernel) -> bool {
+    eliminate(kernel, true)
 }
 
 /// Likewise of a kernel whose loops are known to end: a `while` goes, too, if nobody needs what it gives.
-pub(crate) fn sweep_ending(kernel: &mut Kernel) -> bool {
-    sweep_with(kernel, false)
+pub(crate) fn eliminate_dead_code_and_whiles(kernel: &mut Kernel) -> bool {
+    eliminate(kernel, false)
 }
 
-fn sweep_with(kernel: &mut Kernel, whiles_stay: bool) -> bool {
+fn eliminate(kernel: &mut Kernel, whiles_stay: bool) -> bool {
     let mut marks = Liveness {
         parents: Parents::new(kernel),
         live_ops: SideTable::new(false),
@@ -35,11 +35,11 @@ fn sweep_with(kernel: &mut Kernel, whiles_stay: bool) -> bool {
     }
     let Liveness { live_ops, live_values, .. } = marks;
     let bodies = kernel.bodies();
-    let mut sweep = Sweep { kernel, live_ops, live_values, changed: false };
+    let mut elimination = Elimination { kernel, live_ops, live_values, changed: false };
     for body in bodies {
-        sweep.region(body);
+        elimination.region(body);
     }
-    sweep.changed
+    elimination.changed
 }
 
 /// For each local: the ops that write it. They matter only if something reads it.
@@ -176,14 +176,14 @@ impl Liveness<'_> {
     }
 }
 
-struct Sweep<'k> {
+struct Elimination<'k> {
     kernel: &'k mut Kernel,
     live_ops: SideTable<Op, bool>,
     live_values: SideTable<Value, bool>,
     changed: bool,
 }
 
-impl Sweep<'_> {
+impl Elimination<'_> {
     fn region(&mut self, region: Region) {
         let mut ops = std::mem::take(&mut self.kernel.regions[region].ops);
         let before = ops.len();
