@@ -83,9 +83,9 @@ impl LibraryFunction {
     }
 }
 
-/// How the iterations of a parallel loop are dealt out.
+/// How the iterations of a parallel loop go to the lanes and threads that run them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Dealt {
+pub(crate) struct IterationMapping {
     /// How many run at once on a CPU.
     pub lanes: u32,
     /// Whether they do so in straight code of whole vectors.
@@ -130,8 +130,8 @@ pub(crate) trait Shape {
     /// A serial task, whole.
     fn serial(&self, e: &mut Emitter<'_>, body: Region);
 
-    /// A parallel loop, whole: its iterations, and the combination of their reductions. Gives how its iterations are dealt out.
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt;
+    /// A parallel loop, whole: its iterations, and the combination of their reductions. Gives how its iterations are mapped.
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> IterationMapping;
 
     /// The task ends here because of a failure at this site; the first one of a launch is kept. Ends the block.
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]);

@@ -8,7 +8,7 @@ use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 use crate::TaskText;
 use crate::emitter::{Emitter, KernelFacts};
 use crate::options::{EmitOptions, Target};
-use crate::shape::{Dealt, Shape};
+use crate::shape::{IterationMapping, Shape};
 
 pub(crate) fn emit(
     kernel: &Kernel,
@@ -24,10 +24,14 @@ pub(crate) fn emit(
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
-    let Dealt { lanes, straight, shape: mut launch } = match &plan.tasks[number] {
+    let IterationMapping { lanes, straight, shape: mut launch } = match &plan.tasks[number] {
         Task::Serial => {
             e.shape.serial(&mut e, kernel.ops[task].regions[0]);
-            Dealt { lanes: 1, straight: false, shape: LaunchShape { block: 1, ..LaunchShape::default() } }
+            IterationMapping {
+                lanes: 1,
+                straight: false,
+                shape: LaunchShape { block: 1, ..LaunchShape::default() },
+            }
         }
         Task::Range { .. } => e.shape.range(&mut e, task),
     };

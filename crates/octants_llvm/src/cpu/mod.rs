@@ -26,7 +26,7 @@ use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::options::CpuOptions;
-use crate::shape::{ContextField, Dealt, LibraryFunction, Shape};
+use crate::shape::{ContextField, IterationMapping, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use octants_abi::cpu::{Frame, Worker};
 
@@ -62,12 +62,12 @@ impl Shape for CpuOptions {
         e.region(body);
     }
 
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> IterationMapping {
         if let Task::Range { copied, .. } = e.task_of(op) {
             e.copied = copied.iter().map(|copied| copied.param).collect();
         }
         let (lanes, straight) = e.range(op, *self);
-        Dealt { lanes, straight, shape: LaunchShape::default() }
+        IterationMapping { lanes, straight, shape: LaunchShape::default() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {

@@ -36,7 +36,7 @@ use octants_ir::{Op, Region, Scalar, Value};
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
 use crate::options::GpuOptions;
-use crate::shape::{ContextField, Dealt, JoinedSums, LibraryFunction, Shape};
+use crate::shape::{ContextField, IterationMapping, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use choose::{Choice, choose_shape};
 use instructions::filled;
@@ -91,7 +91,7 @@ impl Shape for GpuOptions {
         e.region(body);
     }
 
-    fn range(&self, e: &mut Emitter<'_>, op: Op) -> Dealt {
+    fn range(&self, e: &mut Emitter<'_>, op: Op) -> IterationMapping {
         e.unwritten = e.unwritten_arrays(op);
         let choice = choose_shape(e.kernel, e.task_of(op), op);
         match &choice {
@@ -112,7 +112,7 @@ impl Shape for GpuOptions {
                 e.combine_block_totals(op, &totals, tiling.block);
             }
         }
-        Dealt { lanes: 1, straight: false, shape: choice.launch_shape() }
+        IterationMapping { lanes: 1, straight: false, shape: choice.launch_shape() }
     }
 
     fn fail(&self, e: &mut Emitter<'_>, site: u32, arguments: &[Val]) {
