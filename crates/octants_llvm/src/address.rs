@@ -142,7 +142,7 @@ impl Emitter<'_> {
     /// Whether nobody else touches what a place refers to while the task runs. Arrays of the program's own may be memory that other processes see, too.
     pub(crate) fn is_exclusive(&self, base: Value) -> bool {
         let is_own = matches!(self.kernel.ty(base), Type::Temp(_)) || self.kernel.is_field(base);
-        self.shape.is_exclusive() && is_own && !self.kernel.has_branches()
+        self.lowering.is_exclusive() && is_own && !self.kernel.has_branches()
     }
 
     /// Where cells lie, as numbers.

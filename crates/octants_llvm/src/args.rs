@@ -4,7 +4,7 @@ use octants_ir::plan::ArgKind;
 use octants_ir::{Scalar, Value, ValueDef};
 
 use crate::emitter::Emitter;
-use crate::shape::ContextField;
+use crate::lowering::ContextField;
 use crate::value::{ParamRegisters, Ptr, Ty, Val, in_memory};
 
 impl Emitter<'_> {
@@ -33,7 +33,7 @@ impl Emitter<'_> {
         }
         let private = self.copied.iter().position(|&copied| copied == param);
         let base = match private {
-            Some(position) if self.body == self.kernel.body => self.shape.private_copy(self, position),
+            Some(position) if self.body == self.kernel.body => self.lowering.private_copy(self, position),
             _ => self.load_pointer("%args", self.plan.args.slots[param].offset as usize),
         };
         self.params[param].base = Some(base);
@@ -103,7 +103,7 @@ impl Emitter<'_> {
         if let Some(key) = self.key {
             return key;
         }
-        let key = self.load_entry("%frame", self.shape.context_offset(ContextField::Key), Scalar::U64);
+        let key = self.load_entry("%frame", self.lowering.context_offset(ContextField::Key), Scalar::U64);
         *self.key.insert(key)
     }
 
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         if let Some(block) = self.temps {
             block
         } else {
-            let block = self.load_pointer("%frame", self.shape.context_offset(ContextField::Temps));
+            let block = self.load_pointer("%frame", self.lowering.context_offset(ContextField::Temps));
             *self.temps.insert(block)
         }
     }
@@ -120,7 +120,7 @@ impl Emitter<'_> {
         if let Some(block) = self.results {
             block
         } else {
-            let block = self.load_pointer("%frame", self.shape.context_offset(ContextField::Results));
+            let block = self.load_pointer("%frame", self.lowering.context_offset(ContextField::Results));
             *self.results.insert(block)
         }
     }

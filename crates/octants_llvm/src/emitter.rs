@@ -14,11 +14,11 @@ use crate::counter::Counter;
 use crate::function::Function;
 use crate::iterations::{Flat, Group, WholeWarp};
 use crate::lanes::Lanes;
+use crate::lowering::TargetLowering;
 use crate::module::Module;
 use crate::ops::call_facts::{self, Facts};
 use crate::options::EmitOptions;
 use crate::rounding::{Rounding, roundings};
-use crate::shape::Shape;
 use crate::softened::{Softened, softened};
 use crate::value::{Label, ParamRegisters, Ptr, Ty, Typed, Val, bits_of};
 
@@ -107,7 +107,7 @@ pub(crate) struct Emitter<'k> {
     pub facts: &'k KernelFacts,
     pub plan: &'k Plan,
     pub options: &'k EmitOptions,
-    pub shape: &'k dyn Shape,
+    pub lowering: &'k dyn TargetLowering,
     pub f: Function,
     pub module: Module,
     pub scopes: Scopes,
@@ -163,14 +163,14 @@ impl<'k> Emitter<'k> {
         facts: &'k KernelFacts,
         plan: &'k Plan,
         options: &'k EmitOptions,
-        shape: &'k dyn Shape,
+        lowering: &'k dyn TargetLowering,
     ) -> Self {
         Self {
             kernel,
             facts,
             plan,
             options,
-            shape,
+            lowering,
             f: Function::new(),
             module: Module::default(),
             scopes: Scopes::default(),

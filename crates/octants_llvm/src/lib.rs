@@ -1,7 +1,7 @@
 //! From the IR to LLVM text: a pure function of a kernel in its tasks phase and its plan.
 //!
 //! One module per task, each with one function and the kernel's own functions that it calls. A task's body is written by op family
-//! ([`ops`]); what differs between targets is a task's [shape](shape::Shape), with one folder for each target. This crate links
+//! ([`ops`]); what differs between targets is a task's [lowering](lowering::TargetLowering), with one folder for each target. This crate links
 //! nothing: what becomes of the text is not its concern, and it knows of no device but the layout of the memory that a task sees.
 //!
 //! Laws of the text:
@@ -23,12 +23,12 @@ mod gpu;
 mod index_range;
 mod iterations;
 mod lanes;
+mod lowering;
 mod module;
 mod ops;
 mod options;
 mod report;
 mod rounding;
-mod shape;
 mod softened;
 mod task;
 mod value;

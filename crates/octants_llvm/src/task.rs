@@ -7,8 +7,8 @@ use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
 
 use crate::TaskText;
 use crate::emitter::{Emitter, KernelFacts};
+use crate::lowering::{IterationMapping, TargetLowering};
 use crate::options::{EmitOptions, Target};
-use crate::shape::{IterationMapping, Shape};
 
 pub(crate) fn emit(
     kernel: &Kernel,
@@ -17,23 +17,23 @@ pub(crate) fn emit(
     number: usize,
     options: &EmitOptions,
 ) -> TaskText {
-    let shape = shape_of(&options.target);
-    let mut e = Emitter::new(kernel, facts, plan, options, shape);
+    let lowering = lowering_of(&options.target);
+    let mut e = Emitter::new(kernel, facts, plan, options, lowering);
     let task = facts.tasks[number];
-    let with_bounds = e.shape.computes_bounds(&plan.tasks[number]);
+    let with_bounds = e.lowering.computes_bounds(&plan.tasks[number]);
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
     }
     let IterationMapping { lanes, straight, shape: mut launch } = match &plan.tasks[number] {
         Task::Serial => {
-            e.shape.serial(&mut e, kernel.ops[task].regions[0]);
+            e.lowering.serial(&mut e, kernel.ops[task].regions[0]);
             IterationMapping {
                 lanes: 1,
                 straight: false,
                 shape: LaunchShape { block: 1, ..LaunchShape::default() },
             }
         }
-        Task::Range { .. } => e.shape.range(&mut e, task),
+        Task::Range { .. } => e.lowering.range(&mut e, task),
     };
     e.finish_blocks();
     e.finish_functions();
@@ -42,15 +42,15 @@ pub(crate) fn emit(
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;
     scopes.finish(&mut module);
-    shape.annotate(&mut module, &symbol, launch);
-    let function = format!("{} {{\n{}}}\n", shape.head(plan, &plan.tasks[number], &symbol), f.finish());
+    lowering.annotate(&mut module, &symbol, launch);
+    let function = format!("{} {{\n{}}}\n", lowering.head(plan, &plan.tasks[number], &symbol), f.finish());
     let text = module.finish(&options.triple, &options.data_layout, &function);
     // Scalar code that was made in little time takes twice as long, and the ends of a stencil's rows are a twentieth of its gradient.
     let brief = lanes > 1 && kernel.parallel_loop(task).is_some_and(|parallel| parallel.attributes.brief);
     TaskText { symbol, text, lanes, straight, brief, shape: launch }
 }
 
-fn shape_of(target: &Target) -> &dyn Shape {
+fn lowering_of(target: &Target) -> &dyn TargetLowering {
     match target {
         Target::Cpu(cpu) => cpu,
         Target::Gpu(gpu) => gpu,

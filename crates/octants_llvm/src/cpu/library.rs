@@ -4,8 +4,8 @@
 use octants_ir::Scalar;
 
 use crate::emitter::Emitter;
+use crate::lowering::LibraryFunction;
 use crate::options::CpuOptions;
-use crate::shape::LibraryFunction;
 use crate::value::{Typed, Val};
 
 /// Its name in double precision, if the C library has it.

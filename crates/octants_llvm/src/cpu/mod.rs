@@ -25,12 +25,12 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
+use crate::lowering::{ContextField, IterationMapping, LibraryFunction, TargetLowering};
 use crate::options::CpuOptions;
-use crate::shape::{ContextField, IterationMapping, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use octants_abi::cpu::{Frame, Worker};
 
-impl Shape for CpuOptions {
+impl TargetLowering for CpuOptions {
     fn head(&self, plan: &Plan, _task: &Task, symbol: &str) -> String {
         let args = match plan.args.bytes {
             0 => "ptr noundef %args".to_owned(),

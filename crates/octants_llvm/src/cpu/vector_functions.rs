@@ -24,7 +24,7 @@ impl Emitter<'_> {
             return None;
         }
         let bits = scalar.bits();
-        let at_once = lanes.min(self.shape.vector_bits() / bits);
+        let at_once = lanes.min(self.lowering.vector_bits() / bits);
         let (find, arguments) = (library.0, operands.len());
         let symbol = find(VectorFunction { name, arguments, bits, lanes: at_once })?;
         let operands: Vec<_> = operands.iter().map(|&v| self.spread(v, lanes)).collect();

@@ -16,9 +16,9 @@ use super::library::c_name;
 use super::written_out::is_written_out;
 use crate::lanes::hoist::hoisted_loads;
 use crate::lanes::uniform::varying_values;
+use crate::lowering::LibraryFunction;
 use crate::ops::atomic::sums_lanes;
 use crate::options::CpuOptions;
-use crate::shape::LibraryFunction;
 
 /// How a widened loop is written.
 #[derive(Clone, Debug)]

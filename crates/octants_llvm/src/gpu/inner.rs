@@ -19,9 +19,9 @@ use super::runs::WIDEST;
 use crate::emitter::Emitter;
 use crate::function::Phi;
 use crate::iterations::Group;
+use crate::lowering::LibraryFunction;
 use crate::module::Node;
 use crate::ops::loop_length::is_short;
-use crate::shape::LibraryFunction;
 use crate::value::{Ty, Val};
 
 /// Iterations that are unrolled, at most.

@@ -27,7 +27,7 @@ use crate::address::{Address, Target};
 use crate::alias::Class;
 use crate::emitter::Emitter;
 use crate::iterations::Sharing;
-use crate::shape::JoinedSums;
+use crate::lowering::JoinedSums;
 use crate::value::{Ptr, Ty, Val};
 
 /// Bytes of a real.

@@ -5,7 +5,7 @@ use octants_ir::Scalar;
 use super::instructions::filled;
 use super::vendor::LargeAngles;
 use crate::emitter::Emitter;
-use crate::shape::LibraryFunction;
+use crate::lowering::LibraryFunction;
 use crate::value::{Ty, Typed, Val};
 
 /// Sine and cosine of such an angle.

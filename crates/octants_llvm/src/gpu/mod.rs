@@ -34,9 +34,9 @@ use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
+use crate::lowering::{ContextField, IterationMapping, JoinedSums, LibraryFunction, TargetLowering};
 use crate::module::{Module, Node};
 use crate::options::GpuOptions;
-use crate::shape::{ContextField, IterationMapping, JoinedSums, LibraryFunction, Shape};
 use crate::value::{Ptr, Ty, Val};
 use choose::{Choice, choose_shape};
 use instructions::filled;
@@ -45,7 +45,7 @@ use octants_abi::gpu::GpuFrame;
 pub use nvidia::NVIDIA;
 pub use vendor::{Instruction, LargeAngles, PrintMeeting, Registers, Vendor};
 
-impl Shape for GpuOptions {
+impl TargetLowering for GpuOptions {
     fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String {
         let axes = match task {
             Task::Serial => 0,

@@ -5,7 +5,7 @@ use octants_ir::ops::ArithOp;
 use octants_ir::{Const, Scalar, Value};
 
 use crate::emitter::Emitter;
-use crate::shape::LibraryFunction;
+use crate::lowering::LibraryFunction;
 use crate::value::Val;
 
 /// How the lesser or the greater of two reals is found.
@@ -76,12 +76,12 @@ impl Emitter<'_> {
     /// A NaN loses, and −0.0 is less than 0.0. With fast math the second operand loses if it is a NaN, and a comparison is one instruction with the
     /// selection; what is accumulated is the first.
     fn real_extreme(&mut self, extreme: &Extreme, a: Val, b: Val) -> Val {
-        if self.kernel.options.rewrites_reals() && !self.shape.has_min_max() {
+        if self.kernel.options.rewrites_reals() && !self.lowering.has_min_max() {
             let second = self.compare(extreme.precedes, b, a);
             return self.select(second, b, a);
         }
         // An instruction compares signs of zeros, and with fast math nobody does.
-        if self.is_fast() || self.shape.has_min_max() {
+        if self.is_fast() || self.lowering.has_min_max() {
             return self.intrinsic(extreme.intrinsic, &[a, b], "");
         }
         match (a.as_const(), b.as_const()) {
@@ -178,7 +178,7 @@ impl Emitter<'_> {
         let &[a, b] = operands else { return false };
         let by = self.kernel.as_const(b).and_then(Const::as_i128);
         divides
-            && self.shape.divides_unsigned()
+            && self.lowering.divides_unsigned()
             && by.is_some_and(|by| by > 0)
             && self.scalar(a).is_signed()
             && self.is_never_negative(a)

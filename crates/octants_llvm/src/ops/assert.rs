@@ -53,15 +53,15 @@ impl Emitter<'_> {
 
     /// The task gives up at this op.
     pub(crate) fn fail(&mut self, op: Op, arguments: &[Val]) {
-        let (shape, site) = (self.shape, self.facts.sites.number(op));
-        shape.fail(self, site, arguments);
+        let (lowering, site) = (self.lowering, self.facts.sites.number(op));
+        lowering.fail(self, site, arguments);
     }
 
     /// At the back edge of a loop that may run for long: returns if the launch should stop, unless the function runs to its end in any case.
     pub(crate) fn poll_cancel(&mut self) {
-        let shape = self.shape;
+        let lowering = self.lowering;
         if !self.is_whole {
-            shape.poll_cancel(self);
+            lowering.poll_cancel(self);
         }
     }
 }

@@ -107,7 +107,7 @@ impl Emitter<'_> {
         let pointer = address.one_cell();
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let align = address.scalar.bytes();
-        let extreme = self.shape.has_atomic_extremes().then(|| extreme(op, address.scalar)).flatten();
+        let extreme = self.lowering.has_atomic_extremes().then(|| extreme(op, address.scalar)).flatten();
         let Some(instruction) = extreme.or_else(|| instruction(op, address.scalar)) else {
             return self.exchange_loop(op, address, value);
         };

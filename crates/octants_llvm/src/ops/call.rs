@@ -140,7 +140,7 @@ impl Emitter<'_> {
         if let Some(limit) = &self.limit {
             return limit.clone();
         }
-        let limit = self.shape.stack_limit(self).to_string();
+        let limit = self.lowering.stack_limit(self).to_string();
         self.limit = Some(limit.clone());
         limit
     }
@@ -148,7 +148,7 @@ impl Emitter<'_> {
     /// Gives up where the stack is used up, or the launch should stop.
     fn check_stack(&mut self, op: Op) {
         self.poll_cancel();
-        let (here, limit) = (self.shape.frame_address(self), self.stack_limit());
+        let (here, limit) = (self.lowering.frame_address(self), self.stack_limit());
         let (fits, fails) = (self.f.new_label(), self.f.new_label());
         let above = self.f.define(format_args!("icmp ugt i64 {here}, {limit}"));
         let unlikely = self.module.cold_node();
@@ -171,12 +171,12 @@ impl Emitter<'_> {
     fn function(&mut self, function: Func) -> String {
         let data = &self.kernel.functions[function];
         let facts = self.facts.functions[function];
-        let mut e = Emitter::new(self.kernel, self.facts, self.plan, self.options, self.shape);
+        let mut e = Emitter::new(self.kernel, self.facts, self.plan, self.options, self.lowering);
         e.module = std::mem::take(&mut self.module);
         e.called = std::mem::take(&mut self.called);
         e.body = data.body;
         e.is_whole = data.is_whole;
-        let mut head = self.shape.context_param().to_owned();
+        let mut head = self.lowering.context_param().to_owned();
         if facts.needs_limit {
             head.push_str(", i64 noundef %limit");
             e.limit = Some("%limit".to_owned());
@@ -192,7 +192,7 @@ impl Emitter<'_> {
         e.return_values(&ty, facts, &results);
         let Emitter { f, module, called, .. } = e;
         (self.module, self.called) = (module, called);
-        let rarely = if data.is_cold { self.shape.cold_attributes() } else { "" };
+        let rarely = if data.is_cold { self.lowering.cold_attributes() } else { "" };
         let symbol = symbol(self.kernel, function);
         format!("define internal {ty} @{symbol}({head}) #0{rarely} {{\n{}}}\n", f.finish())
     }

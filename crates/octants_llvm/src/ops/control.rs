@@ -107,7 +107,7 @@ impl Emitter<'_> {
         if lo.lanes > 1 || hi.lanes > 1 {
             return self.masked_for(op, lo, hi);
         }
-        if self.lanes.count == 1 && self.shape.for_loop(self, op) {
+        if self.lanes.count == 1 && self.lowering.for_loop(self, op) {
             return;
         }
         let body = data.regions[0];
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         let (mut lo, mut hi) = (self.resize(lo, wide), self.resize(hi, wide));
         let (less, step) = if wide.is_signed() { ("slt", "add nsw") } else { ("ult", "add nuw") };
         let hoisted = self.hoist_loads(op, (lo, hi));
-        let strips = strip_length(self.kernel, op).filter(|_| self.shape.can_stop()).map(|length| {
+        let strips = strip_length(self.kernel, op).filter(|_| self.lowering.can_stop()).map(|length| {
             let strips = self.begin_strips((lo, hi), initial.clone(), length);
             (lo, hi) = (strips.begin.value, strips.end);
             initial = strips.carried.iter().map(|phi| phi.value).collect();
@@ -243,7 +243,7 @@ impl Emitter<'_> {
         let next = self.yielded(body, &types);
         self.poll_cancel();
         let latch = self.f.block();
-        let facts = self.shape.while_facts(self, op);
+        let facts = self.lowering.while_facts(self, op);
         self.back_edge(head, &facts);
         self.fill_phis(&phis, &initial, before, &next, latch);
 
@@ -260,7 +260,7 @@ impl Emitter<'_> {
             && is_short(self.kernel, op)
             && unrolled_ops(self.kernel, op) <= MAX_UNROLLED_OPS;
         match self.lanes.count {
-            1 if whole && self.shape.unrolls_short_loops() => {
+            1 if whole && self.lowering.unrolls_short_loops() => {
                 vec![self.module.node("!{!\"llvm.loop.unroll.full\"}".to_owned())]
             }
             1 => Vec::new(),

@@ -4,7 +4,7 @@ use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 use octants_ir::{Op, OpKind, Scalar};
 
 use crate::emitter::Emitter;
-use crate::shape::LibraryFunction;
+use crate::lowering::LibraryFunction;
 use crate::value::{Val, bits_of};
 
 impl Emitter<'_> {
@@ -20,8 +20,8 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn library(&mut self, function: LibraryFunction, operands: &[Val]) -> Val {
-        let shape = self.shape;
-        shape.library(self, function, operands)
+        let lowering = self.lowering;
+        lowering.library(self, function, operands)
     }
 
     pub(crate) fn math_unary(&mut self, op: MathUnary, a: Val) -> Val {
@@ -65,8 +65,8 @@ impl Emitter<'_> {
             return (of == angle).then_some(value);
         }
         let partner = self.facts.partners[op]?;
-        let shape = self.shape;
-        let (sine, cosine) = shape.sine_and_cosine(self, angle)?;
+        let lowering = self.lowering;
+        let (sine, cosine) = lowering.sine_and_cosine(self, angle)?;
         let (own, other) = match self.kernel.ops[op].kind {
             OpKind::MathUnary(MathUnary::Sin) => (sine, cosine),
             _ => (cosine, sine),

@@ -60,8 +60,8 @@ impl Emitter<'_> {
             bytes = self.binary("and", more, Val::i64(-TAPE_ALIGN));
             all = self.binary("mul", bytes, Val::i64(together.len() as i64));
         }
-        let shape = self.shape;
-        let mut pointer = shape.take_tape(self, all);
+        let lowering = self.lowering;
+        let mut pointer = lowering.take_tape(self, all);
         let (there, fails) = (self.f.new_label(), self.f.new_label());
         let unlikely = self.module.cold_node();
         let found = self.f.define(format_args!("icmp ne ptr {pointer}, null"));
@@ -100,8 +100,8 @@ impl Emitter<'_> {
     pub(crate) fn release_tapes(&mut self, ops: &[Op]) {
         let tapes = ops.iter().find(|&&op| self.kernel.ops[op].kind == OpKind::Tape);
         if let Some(first) = tapes.and_then(|&op| self.locals[self.kernel.ops[op].results[0]]) {
-            let shape = self.shape;
-            shape.release_tapes(self, first);
+            let lowering = self.lowering;
+            lowering.release_tapes(self, first);
         }
     }
 
@@ -174,7 +174,7 @@ impl Emitter<'_> {
     pub(crate) fn load_suffix(&mut self, class: Class) -> String {
         let suffix = self.scopes.suffix(&mut self.module, class);
         let never_written = match class {
-            Class::ReadOnly => self.shape.marks_read_only_loads(),
+            Class::ReadOnly => self.lowering.marks_read_only_loads(),
             Class::Array(param) => self.unwritten.contains(&param),
             _ => false,
         };
@@ -280,15 +280,15 @@ impl Emitter<'_> {
 
     /// Whether the target has instructions for it; otherwise LLVM would write out something for each lane.
     fn can_mask(&self, scalar: Scalar) -> bool {
-        self.shape.vector_bits() >= 512 || self.shape.vector_bits() >= 256 && scalar.bits() >= 32
+        self.lowering.vector_bits() >= 512 || self.lowering.vector_bits() >= 256 && scalar.bits() >= 32
     }
 
     fn can_gather(&self, scalar: Scalar) -> bool {
-        scalar.bits() >= 32 && self.shape.vector_bits() >= 256
+        scalar.bits() >= 32 && self.lowering.vector_bits() >= 256
     }
 
     fn can_scatter(&self, scalar: Scalar) -> bool {
-        scalar.bits() >= 32 && self.shape.vector_bits() >= 512
+        scalar.bits() >= 32 && self.lowering.vector_bits() >= 512
     }
 
     /// What the last lane that runs holds: of several stores to one cell the last one stays.

@@ -36,7 +36,7 @@ impl Emitter<'_> {
 
     /// Emits ops that stand one behind the other.
     pub(crate) fn ops(&mut self, ops: &[Op]) {
-        let joined = self.shape.joined_sums(self, ops);
+        let joined = self.lowering.joined_sums(self, ops);
         let of_op: HashMap<_, _> =
             joined.iter().flat_map(|sums| sums.ops.iter().map(move |&op| (op, sums))).collect();
         let all = ops;
@@ -48,12 +48,12 @@ impl Emitter<'_> {
             }
             if let Some(sums) = of_op.get(&op) {
                 if sums.last == op {
-                    self.shape.add_joined(self, sums);
+                    self.lowering.add_joined(self, sums);
                 }
                 continue;
             }
             if let Some(&next) = ops.as_slice().first()
-                && self.shape.fuse(self, op, next)
+                && self.lowering.fuse(self, op, next)
             {
                 ops.next();
                 continue;
@@ -149,8 +149,8 @@ impl Emitter<'_> {
             }
             OpKind::GrowPool => {
                 let (&wanted, path) = operands.split_last().expect("it says how many are wanted");
-                let shape = self.shape;
-                shape.grow_pool(self, path, wanted)
+                let lowering = self.lowering;
+                lowering.grow_pool(self, path, wanted)
             }
             OpKind::Store => {
                 let (&value, path) = operands.split_last().expect("a store has a value");

@@ -7,7 +7,7 @@ use crate::emitter::Emitter;
 impl Emitter<'_> {
     pub(crate) fn print(&mut self, op: Op) {
         let operands: Vec<_> = self.kernel.ops[op].operands.iter().map(|&value| self.get(value)).collect();
-        let (shape, site) = (self.shape, self.facts.sites.number(op));
-        shape.print(self, site, &operands);
+        let (lowering, site) = (self.lowering, self.facts.sites.number(op));
+        lowering.print(self, site, &operands);
     }
 }

@@ -8,8 +8,8 @@
 
 use super::Format;
 use crate::emitter::Emitter;
+use crate::lowering::LibraryFunction;
 use crate::options::CpuOptions;
-use crate::shape::LibraryFunction;
 use crate::value::Val;
 
 /// Magnitude up to which `k` is exact, and k times the rest of π/2 below any `r`.

@@ -19,8 +19,8 @@ mod sigmoids;
 use octants_ir::Scalar;
 
 use crate::emitter::Emitter;
+use crate::lowering::LibraryFunction;
 use crate::options::CpuOptions;
-use crate::shape::LibraryFunction;
 use crate::value::{Ty, Typed, Val};
 
 /// What is written out for this type of reals, whatever the number of lanes. Sines, cosines and tangents of vectors are, too, where a product and

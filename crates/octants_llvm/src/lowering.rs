@@ -1,7 +1,7 @@
-//! The shape of a task: all that differs between targets. A task's body ([`ops`](crate::ops)) is the same for all of them.
+//! The lowering of a task for a target: all that differs between targets. A task's body ([`ops`](crate::ops)) is the same for all of them.
 //!
-//! A shape says how the task's function is entered and reaches the launch's memory, how it runs through its iterations and combines
-//! their reductions, which library computes functions of reals, and how the task reports to the host. A shape has no state: what
+//! A lowering says how the task's function is entered and reaches the launch's memory, how it runs through its iterations and combines
+//! their reductions, which library computes functions of reals, and how the task reports to the host. A lowering has no state: what
 //! it needs while a function is written is in the [`Emitter`].
 
 use octants_hal::LaunchShape;
@@ -103,7 +103,7 @@ pub(crate) struct JoinedSums {
     pub last: Op,
 }
 
-pub(crate) trait Shape {
+pub(crate) trait TargetLowering {
     /// The head of a task's function, up to its opening brace. It has the block of arguments as `%args` and the launch's context
     /// as `%frame`, both pointers.
     fn head(&self, plan: &Plan, task: &Task, symbol: &str) -> String;
