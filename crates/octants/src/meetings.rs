@@ -8,13 +8,13 @@ use octants_hal::Cancel;
 use octants_interp::{AddressSpace, Arg, Limits, MemoryAccess, MemoryFault, RunContext, run_in};
 use octants_ir::plan::ArgLayout;
 use octants_ir::{LocData, Op};
-use octants_passes::Meetings;
+use octants_passes::RaceCheck;
 
 use crate::write_log::{ArrayMemory, Region};
 
 /// What is watched of a kernel's runs.
 pub struct MeetingCheck {
-    watched: Meetings,
+    watched: RaceCheck,
     layout: ArgLayout,
 }
 
@@ -33,7 +33,7 @@ pub struct Meeting {
 }
 
 impl MeetingCheck {
-    pub(crate) fn new(watched: Meetings) -> Self {
+    pub(crate) fn new(watched: RaceCheck) -> Self {
         let layout = ArgLayout::of(&watched.kernel);
         Self { watched, layout }
     }
@@ -135,7 +135,7 @@ struct Visitors {
 }
 
 struct Watch<'m> {
-    watched: &'m Meetings,
+    watched: &'m RaceCheck,
     cells: HashMap<u64, Visitors>,
     found: Option<Meeting>,
 }

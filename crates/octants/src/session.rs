@@ -11,7 +11,7 @@ use octants_hal::{Cancel, Device};
 use octants_ir::{Kernel, Layout, verify};
 use octants_passes::{
     Derivative, Left, Mode, RecordArray, Refusal, Storage, differentiate, differentiate_recorded,
-    possible_meetings,
+    possible_races,
 };
 use octants_runtime::{Context, Profiler};
 
@@ -289,7 +289,7 @@ impl Session {
         let (sinks, constants) = (derivative.sinks.clone(), derivative.constants.clone());
         let condition = derivative.order.clone().filter(|_| derivative.is_conditional).map(Box::new);
         let watched =
-            if kernel.options.debug { possible_meetings(kernel, storage).ok().flatten() } else { None };
+            if kernel.options.debug { possible_races(kernel, storage).ok().flatten() } else { None };
         let meetings = watched.map(MeetingCheck::new);
         let mut recorder = None;
         if let Some(recording) = derivative.recording.take() {

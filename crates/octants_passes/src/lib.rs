@@ -41,8 +41,8 @@ pub use check_arithmetic::check_arithmetic;
 pub use check_tapes::check_tapes;
 pub use demote_atomics::demote_atomics;
 pub use differentiate::{
-    ArrayCopy, Derivative, LaunchOrder, Left, Meetings, Mode, RecordArray, RecordSizes, Recording, Refusal,
-    RefusalKind, Storage, TapePlan, Told, differentiate, differentiate_recorded, possible_meetings,
+    ArrayCopy, Derivative, LaunchOrder, Left, Mode, RaceCheck, RecordArray, RecordSizes, Recording, Refusal,
+    RefusalKind, Storage, TapePlan, Told, differentiate, differentiate_recorded, possible_races,
 };
 pub use erase_detach::erase_detach;
 pub use expand_field_loops::expand_field_loops;
