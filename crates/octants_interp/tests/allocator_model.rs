@@ -122,7 +122,7 @@ impl Image {
     }
 
     /// No slot is at two places, behind an entry or on a stack of free ones, and each that was given out is at one.
-    fn check(&self, of: Of) {
+    fn check(&self, of: PoolKind) {
         let mut places = BTreeMap::new();
         let mut note = |slot: u32, count: u32| {
             (slot..slot + count).for_each(|slot| *places.entry(slot).or_insert(0) += 1);
@@ -150,12 +150,12 @@ impl Image {
 
 /// What a pool is of: four cells, or a list of seven elements.
 #[derive(Clone, Copy)]
-enum Of {
+enum PoolKind {
     Cells,
     List,
 }
 
-impl Of {
+impl PoolKind {
     fn entries(self) -> std::ops::Range<usize> {
         match self {
             Self::Cells => 0..4,
@@ -314,7 +314,7 @@ fn a_cell_that_threads_make_at_once_is_made_once() {
     // Cell 0, cell 0 and cell 1.
     explore(&Image::new(8), &[(&make, 0..1), (&make, 1..2), (&make, 2..3)], |image, results| {
         all_well(&results);
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!(image.state(state::USED), 2);
         let [first, second] = [0, 1].map(|entry| image.0[ENTRIES][entry] as usize);
         assert_eq!((image.0[LEAF][first], image.0[LEAF][second]), (2, 1));
@@ -332,7 +332,7 @@ fn slots_that_are_free_again_are_taken_once() {
     let begin = Image::new(8).after(&make, 0..1).after(&give_up, 0..1);
     explore(&begin, &[(&make, 2..3), (&make, 4..5)], |image, results| {
         all_well(&results);
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!(image.state(state::USED), 2);
     });
 }
@@ -347,7 +347,7 @@ fn cells_come_and_go_at_once() {
     // Branches of a kernel may do so: one gives up cell 0, the other makes cell 2.
     explore(&begin, &[(&give_up, 0..1), (&make, 4..5)], |image, results| {
         all_well(&results);
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!(image.0[ENTRIES][0], 0);
         assert_eq!([1, 2].map(|entry| image.0[LEAF][image.0[ENTRIES][entry] as usize]), [2, 1]);
         assert_eq!(image.state(state::RETIRED), 0);
@@ -364,7 +364,7 @@ fn launches_that_give_up_cells_at_once_clear_their_own() {
     let begin = Image::new(8).after(&make, 0..4);
     explore(&begin, &[(&give_up, 0..1), (&give_up, 1..2)], |image, results| {
         all_well(&results);
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!(image.0[ENTRIES][..2], [0, 0]);
         assert_eq!(image.state(state::RETIRED), 0);
     });
@@ -380,7 +380,7 @@ fn what_nobody_clears_is_cleared_by_one_of_the_launches() {
     begin.orphan(1, 0..1);
     explore(&begin, &[(&give_up, 0..0), (&give_up, 0..0)], |image, results| {
         all_well(&results);
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!((image.0[LEAF][1], image.state(state::RETIRED)), (0, 0));
     });
     let (append, empty) =
@@ -397,7 +397,7 @@ fn what_nobody_clears_is_cleared_by_one_of_the_launches() {
     // Long kernels.
     explore_within(1, &begin, &[(&empty, 0..0), (&empty, 0..0)], |image, results| {
         all_well(&results);
-        image.check(Of::List);
+        image.check(PoolKind::List);
         assert_eq!(image.state(state::RETIRED), 0);
         assert_eq!(image.0[LEAF][1..4], [0, 0, 0]);
     });
@@ -414,7 +414,7 @@ fn launches_that_give_up_all_cells_at_once_give_up_each_once() {
     for other in [&give_up_all, &give_up] {
         explore_within(1, &begin, &[(&give_up_all, 0..0), (other, 0..1)], |image, results| {
             all_well(&results);
-            image.check(Of::Cells);
+            image.check(PoolKind::Cells);
             assert_eq!(image.0[ENTRIES][..2], [0, 0]);
             assert_eq!(image.state(state::RETIRED), 0);
         });
@@ -426,7 +426,7 @@ fn a_pool_that_ends_is_told_and_stays_whole() {
     let make = Program::new(include_str!("allocator/make.oir"));
     explore(&Image::new(1), &[(&make, 0..1), (&make, 2..3)], |image, results| {
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-        image.check(Of::Cells);
+        image.check(PoolKind::Cells);
         assert_eq!(image.state(state::USED), 1);
     });
 }
@@ -449,7 +449,7 @@ fn elements_that_threads_append_at_once_all_have_a_place() {
     let append = Program::new(include_str!("allocator/append.oir"));
     explore(&Image::new(8), &[(&append, 0..2), (&append, 2..3)], |image, results| {
         all_well(&results);
-        image.check(Of::List);
+        image.check(PoolKind::List);
         assert_eq!(elements(image), [1, 2, 3]);
     });
 }
@@ -461,11 +461,11 @@ fn runs_that_are_free_again_are_taken_once() {
         Program::new(include_str!("allocator/empty.oir")),
     );
     let begin = Image::new(8).after(&append, 0..3).after(&empty, 0..0);
-    begin.check(Of::List);
+    begin.check(PoolKind::List);
     assert_eq!(begin.state(state::RETIRED), 0);
     explore(&begin, &[(&append, 4..6), (&append, 7..8)], |image, results| {
         all_well(&results);
-        image.check(Of::List);
+        image.check(PoolKind::List);
         assert_eq!((elements(image), image.state(state::USED)), (vec![5, 6, 8], 3));
     });
 }
@@ -477,6 +477,6 @@ fn a_list_that_is_full_is_told_and_keeps_its_length() {
     explore(&begin, &[(&append, 6..7), (&append, 7..8)], |image, results| {
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
         assert_eq!(elements(image).len(), 7);
-        image.check(Of::List);
+        image.check(PoolKind::List);
     });
 }

@@ -77,7 +77,7 @@ struct Element {
 enum Change {
     Nothing,
     /// Reads or writes elements of one array.
-    Of {
+    Elements {
         base: Value,
         writes: bool,
     },
@@ -159,8 +159,10 @@ impl Merging<'_> {
             let used = data.results.iter().any(|&result| self.uses[result] > 0);
             return match (kernel.ty(base), &data.kind) {
                 (Type::Local(_) | Type::Tape(_), _) => Change::Nothing,
-                (Type::Array(_), OpKind::Load | OpKind::Store) => Change::Of { base, writes: access.writes },
-                (Type::Array(_), OpKind::Atomic(_)) if !used => Change::Of { base, writes: true },
+                (Type::Array(_), OpKind::Load | OpKind::Store) => {
+                    Change::Elements { base, writes: access.writes }
+                }
+                (Type::Array(_), OpKind::Atomic(_)) if !used => Change::Elements { base, writes: true },
                 _ => Change::Anything,
             };
         }
@@ -176,7 +178,7 @@ impl Merging<'_> {
     fn change(&self, known: &mut Vec<Element>, change: &Change) {
         match *change {
             Change::Nothing => {}
-            Change::Of { base, writes } => self.forget(known, base, writes),
+            Change::Elements { base, writes } => self.forget(known, base, writes),
             Change::Anything => known.clear(),
         }
     }

@@ -15,7 +15,7 @@
 //! of points outside the range are left out one by one. Stores of one array are done before those of the next begin, so
 //! arrays may overlap as they may without an exchange.
 //!
-//! **Every lane comes to each wait.** Waits stand in the loop over tiles alone, whose condition is the same for all threads of a block;
+//! **Each wait is convergent**: all lanes of a warp come to it. Waits stand in the loop over tiles alone, whose condition is the same for all threads of a block;
 //! blocks have whole warps, and exactly as many threads as the code is written for; and no thread has left, as a body whose ops can
 //! end the thread is not written this way. Lanes that run the body for different times meet again at the first wait behind it. A
 //! wait orders accesses of the warp's lanes to shared and to global memory.

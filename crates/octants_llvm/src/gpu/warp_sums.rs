@@ -16,7 +16,7 @@
 //! On an H200, with 2²⁴ sums of `x[k[i]] += v[i]`: 114 to 44 µs where the lanes of a warp share a cell, 29 to 0.9 ms where all do, 352 to
 //! 43 µs where 4096 neighbours do; and 1 to 5 % slower where few lanes share one, or none do.
 //!
-//! **Every lane comes here**, or none: the body's own ops alone are written so, for warps all of whose lanes have all of their points, and only if no op
+//! **A warp is convergent here**: all of its lanes come, or none. The body's own ops alone are written so, for warps all of whose lanes have all of their points, and only if no op
 //! of the body can end a thread. What a thread decides for itself before (whether it has a row, a second row, a column) is voted on where all lanes
 //! still come, and the exchange is written under that vote.
 //!

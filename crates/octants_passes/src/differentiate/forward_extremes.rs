@@ -84,7 +84,7 @@ pub(super) fn add_loops(kernel: &mut Kernel, own: usize, loops: Loops, refusals:
         }
         let own = inside.into_iter().filter(is_variable);
         let own = own.map(|op| kernel.ops[op].results[0]).collect();
-        Again { kernel: &mut *kernel, names, totals: &totals, copies, own, adds }.region(body);
+        RepeatedLoop { kernel: &mut *kernel, names, totals: &totals, copies, own, adds }.region(body);
         kernel.regions[region].ops.push(copy);
     }
     kernel.regions[region].ops.extend(rest);
@@ -129,7 +129,7 @@ fn refuse_overwritten(
 }
 
 /// A loop that runs again.
-struct Again<'k> {
+struct RepeatedLoop<'k> {
     kernel: &'k mut Kernel,
     names: ValueMap,
     totals: &'k ValueMap,
@@ -141,7 +141,7 @@ struct Again<'k> {
     adds: bool,
 }
 
-impl Again<'_> {
+impl RepeatedLoop<'_> {
     fn region(&mut self, region: Region) {
         for op in std::mem::take(&mut self.kernel.regions[region].ops) {
             for inner in self.kernel.ops[op].regions.clone() {

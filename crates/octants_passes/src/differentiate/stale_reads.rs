@@ -13,7 +13,7 @@ use super::told::Numbers;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Read {
     /// A read of the primal.
-    Again(Op),
+    Repeated(Op),
     /// What a cell holds once all iterations have made this update.
     Total(Op),
 }
@@ -42,14 +42,14 @@ pub(super) fn check(
         }
         let (read, found) = match origin[op] {
             None => continue,
-            Some(Read::Again(read) | Read::Total(read)) if seen[read] => continue,
-            Some(Read::Again(read)) if primal.cell_access(read).is_some_and(|access| access.writes) => {
+            Some(Read::Repeated(read) | Read::Total(read)) if seen[read] => continue,
+            Some(Read::Repeated(read)) if primal.cell_access(read).is_some_and(|access| access.writes) => {
                 seen.set(read, true);
                 refusals.push(Refusal::new(RefusalKind::AtomicResult, primal.ops[read].loc));
                 kept.push(read);
                 continue;
             }
-            Some(Read::Again(read)) => {
+            Some(Read::Repeated(read)) => {
                 // What lies between elements that are overwritten is kept with them: the next launch may overwrite it.
                 dependence.solves.set(!leaving.in_tape);
                 let wanted = match leaving.left {
@@ -90,7 +90,7 @@ pub(super) fn check(
                 writes.iter().any(races)
             };
             let kind = match origin[op] {
-                Some(Read::Again(read)) if is_array && !(has_companion(base) && raced()) => {
+                Some(Read::Repeated(read)) if is_array && !(has_companion(base) && raced()) => {
                     kept.push(read);
                     RefusalKind::Overwritten
                 }

@@ -49,7 +49,7 @@ impl Reverse<'_> {
         let operands = self.map(&place);
         let value = self.b().load(operands[0], &operands[1..]);
         let &read = self.kernel.regions[self.region].ops.last().expect("it was just added");
-        self.origin.set(read, Some(Read::Again(op)));
+        self.origin.set(read, Some(Read::Repeated(op)));
         self.names.insert(self.kernel.ops[op].results[0], value);
     }
 
