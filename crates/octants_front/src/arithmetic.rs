@@ -26,7 +26,7 @@ impl Number {
         }
     }
 
-    /// The nearest real, for functions of reals.
+    /// The nearest real, for math functions.
     pub fn real(self) -> f64 {
         match self {
             Self::Float(value) => value,

@@ -1,4 +1,4 @@
-//! Functions of reals. Singles and halves are computed as doubles and rounded once.
+//! Math functions. Singles and halves are computed as doubles and rounded once.
 
 use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 use octants_ir::{Const, Scalar, special};

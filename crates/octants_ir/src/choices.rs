@@ -8,7 +8,7 @@
 //!   from exact reals, and is never looked into.
 //! * **Reals flow** through arithmetic, roots, products that are powers, conversions, selections, branches, what serial loops carry, memory that this kernel
 //!   stores to, and the least and greatest of parallel loops.
-//! * **What is not followed has no answer**: functions of reals, whose forms for vectors have other digits; other totals of parallel loops,
+//! * **What is not followed has no answer**: math functions, whose forms for vectors have other digits; other totals of parallel loops,
 //!   whose order is left open; what updates give back; and calls.
 
 use crate::ids::{Op, Region, SideTable, Value};

@@ -1,4 +1,4 @@
-//! Functions of reals that Rust's library lacks, for the interpreter and for what is evaluated while compiling.
+//! Math functions that Rust's library lacks, for the interpreter and for what is evaluated while compiling.
 
 /// A sum of two numbers of which the second is below the precision of the first: about 32 digits.
 #[derive(Clone, Copy)]

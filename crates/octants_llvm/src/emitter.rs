@@ -22,7 +22,7 @@ use crate::rounding::{Rounding, roundings};
 use crate::softened::{Softened, softened};
 use crate::value::{Label, ParamRegisters, Ptr, Ty, Typed, Val, bits_of};
 
-/// Allowed to functions of reals where the user asked for fast math. Neither `nnan` nor `ninf`, here as elsewhere: a NaN must not become an undefined
+/// Allowed to math functions where the user asked for fast math. Neither `nnan` nor `ninf`, here as elsewhere: a NaN must not become an undefined
 /// branch, and `is_nan` stays right.
 const APPROXIMATED: &str = "nsz afn ";
 
@@ -237,7 +237,7 @@ impl<'k> Emitter<'k> {
             .unwrap_or_else(|| panic!("{value} is no scalar, as all values of a task must be"))
     }
 
-    /// Whether the user asked for fast math: functions of reals may be approximated.
+    /// Whether the user asked for fast math: math functions may be approximated.
     pub fn is_fast(&self) -> bool {
         self.kernel.options.fast_math
     }
@@ -251,7 +251,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Flags of calls of functions of reals.
+    /// Flags of calls of math functions.
     pub fn function_flags(&self) -> &'static str {
         if self.is_fast() { APPROXIMATED } else { "" }
     }

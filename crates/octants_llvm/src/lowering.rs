@@ -1,7 +1,7 @@
 //! The lowering of a task for a target: all that differs between targets. A task's body ([`ops`](crate::ops)) is the same for all of them.
 //!
 //! A lowering says how the task's function is entered and reaches the launch's memory, how it runs through its iterations and combines
-//! their reductions, which library computes functions of reals, and how the task reports to the host. A lowering has no state: what
+//! their reductions, which library computes math functions, and how the task reports to the host. A lowering has no state: what
 //! it needs while a function is written is in the [`Emitter`].
 
 use octants_hal::LaunchShape;
@@ -24,7 +24,7 @@ pub(crate) enum ContextField {
     Key,
 }
 
-/// A function of reals that is no instruction.
+/// A math function that is no instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LibraryFunction {
     Exp,
@@ -142,7 +142,7 @@ pub(crate) trait TargetLowering {
     /// At the back edge of a loop that may run for long: returns if the launch should stop.
     fn poll_cancel(&self, e: &mut Emitter<'_>);
 
-    /// A function of reals on scalars or vectors.
+    /// A math function on scalars or vectors.
     fn library(&self, e: &mut Emitter<'_>, function: LibraryFunction, operands: &[Val]) -> Val;
 
     /// Sine and cosine of one angle, a real of 32 bits, where computing both at once is shorter.

@@ -45,7 +45,7 @@ pub struct CpuOptions {
     pub exclusive: bool,
     /// A product and a sum are one instruction, which rounds once.
     pub fused: bool,
-    /// The functions of reals that there are for vectors.
+    /// The math functions that there are for vectors.
     pub vector_library: VectorLibrary,
 }
 

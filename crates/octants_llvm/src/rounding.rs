@@ -5,7 +5,7 @@
 //!   says that, to `octants_llvm_sys`. No instruction carries `arcp`.
 //! * **What flows into `floor`, `ceil`, `round`, a conversion to an integer (so into an index), `//` or `%` is computed as written**: a product and a sum that were one
 //!   operation would be just below a whole number where both roundings give that number. Values flow through arithmetic, roots, choices,
-//!   variables and functions of the kernel; not through arrays, functions of reals, or from one iteration of a loop to the next.
+//!   variables and functions of the kernel; not through arrays, math functions, or from one iteration of a loop to the next.
 //! * **Only running totals are taken in another order**: sums or products that a loop carries and nothing else in it looks at, and
 //!   updates of a cell of memory. Nothing else carries `reassoc`: LLVM would distribute products over sums, `(i - 320) / 480` too. Sums of squares begin with a
 //!   constant that is added to them ([`softened`](crate::softened)).
@@ -241,7 +241,7 @@ impl<'k> Finder<'k> {
                     }
                 }
             }
-            // What stands in arrays, what functions of reals give, and what loops leave is as near as it was.
+            // What stands in arrays, what math functions give, and what loops leave is as near as it was.
             _ => {}
         }
     }

@@ -437,7 +437,7 @@ kernel @k(%x "x": array<f32, 1>, %steps "steps": i32) {{
         count.and_then(|rest| rest.split('}').next()?.parse::<u32>().ok())
     };
     assert_eq!(unrolled("%t: f32 = mul %a, %a"), Some(16));
-    // A function of reals is as long as many ops.
+    // A math function is as long as many ops.
     assert_eq!(unrolled("%b: f32 = mul %a, %a\n %t: f32 = sin %b"), Some(2));
     assert_eq!(unrolled("%b: f32 = pow %a, %a\n %t: f32 = sin %b"), None);
     assert_eq!(unrolled("%b: f32 = pow %a, %zero\n %t: f32 = sqrt %b"), Some(16));

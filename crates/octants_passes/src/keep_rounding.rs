@@ -18,7 +18,7 @@
 //! functions have vector forms in whole vectors alone. No value would be found, and the gradient would be zero.
 //!
 //! So from here on no pass replaces arithmetic by other arithmetic, and emitters compute as written what flows into [choices](octants_ir::choices).
-//! Where something flows into them that has no such form, as functions of reals, the whole kernel does without `fast_math`: that is decided last
+//! Where something flows into them that has no such form, as math functions, the whole kernel does without `fast_math`: that is decided last
 //! (`settle_rounding`), on the arithmetic that is emitted. Either way the values have the same bits, in the kernel and in its derivative.
 
 use octants_ir::choices::ops_of_choices;

@@ -1,4 +1,4 @@
-//! Functions of reals.
+//! Math functions.
 
 use super::family;
 

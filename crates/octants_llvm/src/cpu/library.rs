@@ -1,4 +1,4 @@
-//! Functions of reals: LLVM's intrinsics, which become calls of the C library, or of a library of vector functions where functions may
+//! Math functions: LLVM's intrinsics, which become calls of the C library, or of a library of vector functions where functions may
 //! be approximated; some are arithmetic there (`written_out`).
 
 use octants_ir::Scalar;

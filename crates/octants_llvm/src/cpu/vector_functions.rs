@@ -1,4 +1,4 @@
-//! Functions of reals on whole vectors: calls of a library that whoever compiles the text knows.
+//! Math functions on whole vectors: calls of a library that whoever compiles the text knows.
 //!
 //! A loop over lanes becomes the same calls, by LLVM's vectoriser, but goes through memory and costs LLVM a loop for each function. So lanes are taken apart here
 //! only where no such function is known, or where functions may not be approximated.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ptr::fn_addr_eq;
 
-/// A function of reals in a form for vectors.
+/// A math function in a form for vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VectorFunction<'n> {
     /// In the C library, in double precision.

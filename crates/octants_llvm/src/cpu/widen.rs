@@ -1,6 +1,6 @@
 //! Whether a parallel loop is worth widening across its iterations, and how far.
 //!
-//! LLVM vectorises innermost loops only. A body without loops is left to it, unless it is whole vectors alone, functions of reals too: then it is shorter and
+//! LLVM vectorises innermost loops only. A body without loops is left to it, unless it is whole vectors alone, math functions too: then it is shorter and
 //! needs fewer passes. A body with loops runs for several neighbouring
 //! iterations at once, each in a lane of vectors, if every op has a form for vectors and the inner loops gain by it: their
 //! accesses are the same for all lanes or next to each other, or have enough arithmetic around them.
@@ -65,7 +65,7 @@ const MAX_VECTORISED_OPS: u32 = 3000;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
-/// What a function of reals takes as arithmetic, on a scalar and on the vectors of all lanes, and what a call of a library takes, in halves of what an addition
+/// What a math function takes as arithmetic, on a scalar and on the vectors of all lanes, and what a call of a library takes, in halves of what an addition
 /// takes in a chain: what one iteration of a serial loop waits for. Lanes take little more than a scalar as long as it is arithmetic, since they wait for the same chain;
 /// of a call or a root each vector takes as long again. From `benches/short_loops.py` with scalar code alone and with vectors alone: in double precision
 /// one scalar and 16 lanes take 1.7 and 1.9 ns for a product, 7.9 and 21 for a root, 25 and 29 for an exponential, 20 and 75 for a logarithm. The gradient of
@@ -234,11 +234,11 @@ pub(crate) struct BodySummary<'k> {
     conditions: u32,
     /// Accesses outside of such conditions that differ between lanes.
     free_accesses: u32,
-    /// Functions of reals that differ between lanes.
+    /// Math functions that differ between lanes.
     functions: Vec<CalledFunction>,
 }
 
-/// A function of reals that a body calls.
+/// A math function that a body calls.
 #[derive(Clone, Copy, Debug)]
 struct CalledFunction {
     /// `None` if it is none of a library.

@@ -29,7 +29,7 @@ const MOST_UNROLLED: usize = 16;
 /// Ops of unrolled iterations, at most: such a loop still fits into the cache of instructions.
 const MOST_OPS: usize = 512;
 
-/// Ops that a function of reals counts as. A sine is 45 lines of PTX, and the loop around it three instructions: two such iterations are unrolled. Four took LLVM
+/// Ops that a math function counts as. A sine is 45 lines of PTX, and the loop around it three instructions: two such iterations are unrolled. Four took LLVM
 /// and the assembler one and a half times as long (`loop` and `nest` of `benches/gradients.py`).
 const OPS_PER_FUNCTION: usize = 200;
 

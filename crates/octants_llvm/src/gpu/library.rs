@@ -1,4 +1,4 @@
-//! Functions of reals: calls of the vendor's library of device functions, which whoever compiles the text links by need.
+//! Math functions: calls of the vendor's library of device functions, which whoever compiles the text links by need.
 
 use octants_ir::Scalar;
 

@@ -26,7 +26,7 @@ pub(crate) struct Lanes {
     pub hoisted: SideTable<Op, bool>,
     /// Stack slots for vectors that are taken apart in memory.
     scratch: Vec<Ptr>,
-    /// Loops over lanes that compute functions of reals, so far.
+    /// Loops over lanes that compute math functions, so far.
     loops: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Functions of reals, and powers.
+//! Math functions, and powers.
 
 use octants_ir::ops::{ArithOp, MathOp, MathUnary};
 use octants_ir::{Op, OpKind, Scalar};

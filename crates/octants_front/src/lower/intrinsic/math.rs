@@ -1,4 +1,4 @@
-//! Arithmetic, functions of reals, casts and bit helpers.
+//! Arithmetic, math functions, casts and bit helpers.
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};

@@ -48,7 +48,7 @@ pub(crate) fn truth<O>(term: &Term<O>) -> Option<bool> {
     }
 }
 
-/// A number as a real, for functions of reals.
+/// A number as a real, for math functions.
 pub(crate) fn as_real<O>(term: &Term<O>) -> Option<f64> {
     number(term).map(Number::real)
 }

@@ -1,4 +1,4 @@
-//! Functions of reals as arithmetic, where functions may be approximated.
+//! Math functions as arithmetic, where functions may be approximated.
 //!
 //! The vector functions of C libraries are accurate to 4 ULP, and a call gives up all vector registers. These are accurate to 1.5, and LLVM vectorises loops over
 //! them. **They are the same for scalars and vectors**, so that a value does not depend on the lane that computes it; but for sine, cosine and tangent ([`angles`]), which

@@ -1,4 +1,4 @@
-//! Functions of reals.
+//! Math functions.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
 
