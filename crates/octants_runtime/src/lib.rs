@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 mod arguments;
+mod commands;
 mod context;
 mod copies;
 mod domain;

@@ -8,6 +8,7 @@ use octants_hal::{
 use octants_ir::LocData;
 use octants_ir::plan::{Plan, Task};
 
+use crate::commands::CommandList;
 use crate::context::Context;
 use crate::copies::has_copies;
 use crate::launch_log::KernelOrigin;
@@ -94,6 +95,7 @@ pub struct Version<I> {
     /// The name as profiles show it: without the functions that it is defined in.
     label: Arc<str>,
     plan: Plan,
+    commands: CommandList,
     has_copies: bool,
     /// Where the device sees the record of faults of launches that report late.
     late_record: OnceLock<Address>,
@@ -130,6 +132,7 @@ impl<I> Version<I> {
             label,
             has_copies: has_copies(&plan),
             plan,
+            commands: CommandList::default(),
             late_record: OnceLock::new(),
             info,
         };
@@ -152,6 +155,8 @@ impl<I> Version<I> {
             );
             return Err(DeviceError::BadImage { message });
         }
+        let capabilities = context.device().capabilities();
+        version.commands = CommandList::lower(&version.plan, &version.functions, capabilities);
         Ok(version)
     }
 
@@ -221,9 +226,15 @@ impl<I> Version<I> {
         Ok(list)
     }
 
-    /// The code of a task, and how many points it runs at once; it is there for every task of the plan.
-    pub(crate) fn function(&self, task: usize) -> (Function, u32) {
-        self.functions[task]
+    /// What the host tells the device at each launch.
+    #[inline]
+    pub(crate) fn commands(&self) -> &CommandList {
+        &self.commands
+    }
+
+    /// Likewise as text, for tests.
+    pub fn print_commands(&self) -> String {
+        self.commands.print(&self.plan)
     }
 }
 

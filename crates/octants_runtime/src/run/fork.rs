@@ -12,11 +12,14 @@
 //! instructions a branch runs in terms of arguments and extents, and the device says what a stream costs, in instructions, too. A branch of
 //! which the plan says nothing is taken for a long one.
 
-use octants_hal::{Address, Capabilities, DeviceError, Fault, FaultRecord, Stream};
-use octants_ir::plan::Branch;
+use std::ops::Range;
+
+use octants_hal::{Address, DeviceError, Fault, FaultRecord, Stream};
 use smallvec::SmallVec;
 
-use super::{Place, Run, RunError};
+use super::RunError;
+use super::interpreter::{Place, Run};
+use crate::commands::{Command, Fork, Value};
 use crate::stream_pool::{PooledEvent, PooledStream};
 
 /// Forks of so many branches need no allocation.
@@ -24,9 +27,10 @@ const FEW: usize = 8;
 
 /// A branch that is under way.
 struct Lane<'a> {
-    tasks: Vec<usize>,
-    /// How many of them the device was told of.
-    begun: usize,
+    /// What is left of its part of the list.
+    commands: Range<usize>,
+    /// Whether the device was told of a task.
+    has_begun: bool,
     stream: Stream,
     is_immediate: bool,
     /// Whether something of it may be under way that the host has not waited for.
@@ -40,33 +44,19 @@ struct Lane<'a> {
 
 impl Lane<'_> {
     fn is_done(&self) -> bool {
-        self.begun == self.tasks.len()
+        self.commands.is_empty()
     }
 }
 
 impl<I> Run<'_, I> {
-    /// # Safety
-    /// As for [`Run::schedule`].
-    #[cold]
-    pub(super) unsafe fn fork(&mut self, branches: &[Branch]) -> Result<(), RunError> {
-        let has_streams = self.version.context().device().capabilities().has(Capabilities::STREAMS);
-        // SAFETY: the caller says so.
-        unsafe {
-            if has_streams && self.overlap_pays(branches) {
-                self.overlap(branches)
-            } else {
-                branches.iter().try_for_each(|branch| self.schedule(&branch.schedule))
-            }
-        }
-    }
-
     /// Whether what overlapping can save takes longer than giving branches streams: all branches but the longest; less where loops use
     /// the whole device already.
-    fn overlap_pays(&self, branches: &[Branch]) -> bool {
+    #[cold]
+    pub fn overlap_pays(&self, fork: &Fork) -> bool {
         let (plan, args) = (self.version.plan(), self.context.args);
         let costs = self.version.context().device().fork_costs();
         let (mut longest, mut others, mut all) = (0_u64, 0_u64, 0_u64);
-        for branch in branches {
+        for branch in &fork.branches {
             let mut length = 0_u64;
             match &branch.work {
                 // Whoever says nothing is taken for one long thread.
@@ -83,15 +73,17 @@ impl<I> Run<'_, I> {
             longest = length.max(longest);
         }
         let kept = if costs.loops_fill { (all / costs.threads.max(1)).saturating_sub(longest) } else { 0 };
-        others.saturating_sub(kept) >= costs.branch_instructions.saturating_mul(branches.len() as u64 - 1)
+        others.saturating_sub(kept)
+            >= costs.branch_instructions.saturating_mul(fork.branches.len() as u64 - 1)
     }
 
     /// # Safety
-    /// As for [`Run::schedule`]; the device has streams.
-    unsafe fn overlap(&mut self, branches: &[Branch]) -> Result<(), RunError> {
+    /// As for [`Run::commands`]; the device has streams.
+    #[cold]
+    pub unsafe fn overlap(&mut self, fork: &Fork) -> Result<(), RunError> {
         let version = self.version;
         let (owner, device) = (version.context(), version.context().device());
-        let before = self.context;
+        let (before, branches) = (self.context, &fork.branches);
         let launching_is_immediate = device.is_immediate(before.stream);
         let records: SmallVec<[FaultRecord; FEW]> = branches.iter().map(|_| FaultRecord::new()).collect();
         // All that may be missing is taken before anything is begun.
@@ -108,8 +100,8 @@ impl<I> Run<'_, I> {
                 Place::Device { checks: Some(report), .. } => report.record_on_device(number),
             };
             lanes.push(Lane {
-                tasks: branch.schedule.tasks(),
-                begun: 0,
+                commands: branch.commands.clone(),
+                has_begun: false,
                 stream,
                 is_immediate: device.is_immediate(stream),
                 is_busy: false,
@@ -160,7 +152,7 @@ impl<I> Run<'_, I> {
     /// Tells the device of all tasks. Each round goes as far with every branch as it goes without waiting, or behind one wait.
     ///
     /// # Safety
-    /// As for [`Run::schedule`].
+    /// As for [`Run::commands`].
     unsafe fn run_lanes(&mut self, lanes: &mut [Lane<'_>]) -> Result<(), RunError> {
         let mut may_wait = false;
         while !lanes.iter().all(Lane::is_done) {
@@ -177,36 +169,49 @@ impl<I> Run<'_, I> {
     /// Tells the device of tasks of one branch, until one must wait for those before it.
     ///
     /// # Safety
-    /// As for [`Run::schedule`].
+    /// As for [`Run::commands`].
     unsafe fn advance(&mut self, lane: &mut Lane<'_>, mut may_wait: bool) -> Result<(), RunError> {
-        let plan = self.version.plan();
+        let version = self.version;
         self.context.stream = lane.stream;
         self.context.memory.fault = lane.fault;
-        while let Some(&number) = lane.tasks.get(lane.begun) {
+        for command in &version.commands().commands[lane.commands.clone()] {
             if self.cancel.is_wanted() {
                 return Err(RunError::Cancelled);
             }
-            let host_reads = self.host_reads_bounds(&plan.tasks[number]);
-            if lane.is_busy && (host_reads || self.host_checks()) {
-                if !may_wait {
-                    return Ok(());
+            match command {
+                Command::Launch(launch) => {
+                    lane.has_begun = true;
+                    // SAFETY: the caller vouches for the launch; what the branch wrote for its bounds was just waited for, and no other
+                    // branch writes it.
+                    let was_told = unsafe { self.tell(launch)? };
+                    lane.is_busy |= was_told;
+                    if was_told && lane.is_immediate {
+                        lane.is_busy = false;
+                        self.check(lane)?;
+                    }
                 }
-                may_wait = false;
-                lane.is_busy = false;
-                // A copy from the device waits by itself.
-                if self.host_checks() || matches!(self.place, Place::Stack { .. }) {
-                    self.wait_for(lane)?;
+                Command::Wait(Value::Faults) if matches!(self.place, Place::Device { checks: None, .. }) => {}
+                Command::Wait(value) => {
+                    if lane.is_busy {
+                        if !may_wait {
+                            return Ok(());
+                        }
+                        may_wait = false;
+                        lane.is_busy = false;
+                        // A copy from the device waits by itself.
+                        if *value == Value::Faults || matches!(self.place, Place::Stack { .. }) {
+                            self.wait_for(lane)?;
+                        }
+                    }
+                    if *value == Value::Temps {
+                        self.read_temps()?;
+                    }
+                }
+                Command::FillScratch | Command::Fork(_) | Command::Join => {
+                    unreachable!("stands in no branch")
                 }
             }
-            lane.begun += 1;
-            // SAFETY: the caller vouches for the launch; what the branch wrote for its bounds was just waited for, and no other branch
-            // writes it.
-            let told = unsafe { self.tell(number)? };
-            lane.is_busy |= told;
-            if told && lane.is_immediate {
-                lane.is_busy = false;
-                self.check(lane)?;
-            }
+            lane.commands.start += 1;
         }
         Ok(())
     }
@@ -245,13 +250,13 @@ impl<I> Run<'_, I> {
         if launching_is_immediate {
             // What no other thread has begun runs here: waking one takes longer than a short branch, and its tasks look at the caller's
             // request to end themselves. Others begin with the first branches.
-            for lane in lanes.iter().rev().filter(|lane| lane.begun > 0 && lane.own.is_some()) {
+            for lane in lanes.iter().rev().filter(|lane| lane.has_begun && lane.own.is_some()) {
                 // SAFETY: the caller says so.
                 while unsafe { device.assist(lane.stream) } {}
             }
         }
         let mut first = Ok(());
-        for lane in lanes.iter().filter(|lane| lane.begun > 0) {
+        for lane in lanes.iter().filter(|lane| lane.has_begun) {
             let Some((stream, end)) = &lane.own else { continue };
             // SAFETY: the caller says so.
             let joined = unsafe {
