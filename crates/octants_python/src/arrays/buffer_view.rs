@@ -4,8 +4,10 @@ use octants::HostQueue;
 use octants::ir::{Order, TensorShape};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMemoryView, PySlice, PyTuple};
+use pyo3::pyclass_init::PyClassInitializer;
+use pyo3::types::{PySlice, PyTuple};
 
+use crate::arrays::exporter::Exporter;
 use crate::arrays::field::Field;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::shared::{self, Shared};
@@ -18,7 +20,7 @@ use crate::values::host_only;
 const RANGE: &str = "BufferView.size";
 
 /// A contiguous part of an ndarray along its first axis: ``array[a:b]``. Keeps the array alive.
-#[pyclass(frozen, weakref, module = "octants")]
+#[pyclass(frozen, weakref, extends = Exporter, module = "octants")]
 pub struct BufferView {
     pub ndarray: Py<Ndarray>,
     /// In elements of the first axis.
@@ -32,6 +34,12 @@ impl BufferView {
         let length = viewed_length(ndarray)?;
         let (offset, size) = bounds(slice, length)?;
         Ok(Self { ndarray: ndarray.clone().unbind(), offset, size })
+    }
+
+    /// A part of this view, which lies inside.
+    fn part(&self, py: Python<'_>, offset: i32, size: i32) -> PyResult<Py<Self>> {
+        let part = Self { ndarray: self.ndarray.clone_ref(py), offset: self.offset + offset, size };
+        Py::new(py, Exporter::with(part))
     }
 
     /// Bytes of one index of the first axis.
@@ -109,7 +117,11 @@ impl BufferView {
     }
 
     #[new]
-    fn new(arr: &Bound<'_, PyAny>, offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(
+        arr: &Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+        size: &Bound<'_, PyAny>,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let ndarray = tensor::unwrapped(arr);
         if ndarray.is_instance_of::<BufferView>() {
             return Err(PyTypeError::new_err(
@@ -132,7 +144,7 @@ impl BufferView {
                 "BufferView construction out of range: offset={offset}, size={size}, ndarray length={length}"
             )));
         };
-        Ok(Self { ndarray: ndarray.clone().unbind(), offset, size })
+        Ok(Exporter::with(Self { ndarray: ndarray.clone().unbind(), offset, size }))
     }
 
     /// ``BufferView[oc.f32]`` or ``BufferView[oc.f32, "clamp"]``, an annotation.
@@ -194,18 +206,22 @@ impl BufferView {
     }
 
     /// A part of this view: ``size`` elements from ``offset`` on.
-    fn subview(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, size: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn subview(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        size: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<Self>> {
         let Some((offset, size)) = part(offset, size, self.size)? else {
             let parent = self.size;
             return Err(PyValueError::new_err(format!(
                 "subview out of range: offset={offset}, size={size}, parent size={parent}"
             )));
         };
-        let ndarray = self.ndarray.clone_ref(py);
-        Ok(Self { ndarray, offset: self.offset + offset, size })
+        self.part(py, offset, size)
     }
 
-    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
         let Ok(slice) = index.cast::<PySlice>() else {
             let found = index.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!(
@@ -213,41 +229,7 @@ impl BufferView {
             )));
         };
         let (offset, size) = bounds(slice, self.size)?;
-        Ok(Self { ndarray: self.ndarray.clone_ref(py), offset: self.offset + offset, size })
-    }
-
-    /// How numpy looks at the memory without a copy.
-    #[getter]
-    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::array_interface(slf)
-    }
-
-    /// How libraries for NVIDIA's GPUs look at the memory without a copy.
-    #[getter]
-    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::cuda_array_interface(slf)
-    }
-
-    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
-    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
-        shared::memory_view(slf)
-    }
-
-    /// A capsule by which another library looks at the memory, as DLPack asks for it.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, Self>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
-    }
-
-    /// Kind and number of the device that the memory is on, as DLPack counts them.
-    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
-        shared::dlpack_device(slf)
+        self.part(py, offset, size)
     }
 
     /// A numpy array with the elements; ``copy=False`` or ``None`` shares the memory.

@@ -6,8 +6,10 @@ use octants::ir::{Data, TensorShape};
 use octants::{FieldKind, FieldLeaf, HostQueue, HostSide, LeafId, LiveStream, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMemoryView, PyTuple};
+use pyo3::pyclass_init::PyClassInitializer;
+use pyo3::types::{PyDict, PyTuple};
 
+use crate::arrays::exporter::Exporter;
 use crate::arrays::field_index::{numbers, place};
 use crate::arrays::shared::{self, Shared};
 use crate::arrays::tree::Tree;
@@ -19,7 +21,7 @@ use crate::session::stream;
 use crate::values::{dtype, element, host_only};
 
 /// A field: scalars, vectors or matrices, or structs of fields. The base of the classes that users see.
-#[pyclass(frozen, subclass, weakref, module = "octants")]
+#[pyclass(frozen, subclass, weakref, extends = Exporter, module = "octants")]
 pub struct Field {
     bound: OnceLock<BoundField>,
 }
@@ -147,8 +149,8 @@ fn extents(leaf: &FieldLeaf) -> Vec<usize> {
 impl Field {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { bound: OnceLock::new() }
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        Exporter::with(Self { bound: OnceLock::new() })
     }
 
     // ---- placing ----
@@ -474,40 +476,6 @@ impl Field {
             Some(shared) => shared.into_numpy(slf.py()).map(Some),
             None => Ok(None),
         }
-    }
-
-    /// How numpy looks at the memory without a copy. A field that it cannot look at has no such attribute.
-    #[getter]
-    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::array_interface(slf)
-    }
-
-    /// How libraries for NVIDIA's GPUs look at the memory without a copy. A field that is not there has no such attribute.
-    #[getter]
-    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::cuda_array_interface(slf)
-    }
-
-    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
-    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
-        shared::memory_view(slf)
-    }
-
-    /// A capsule by which another library looks at the memory, as DLPack asks for it.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, Self>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
-    }
-
-    /// Kind and number of the device that the memory is on, as DLPack counts them.
-    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
-        shared::dlpack_device(slf)
     }
 
     /// A capsule by which another library looks at the memory, of DLPack's first form or of the one with versions.

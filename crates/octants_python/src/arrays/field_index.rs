@@ -24,7 +24,7 @@ pub fn numbers(leaf: &FieldLeaf, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>>
 }
 
 /// The parts of a host index: of a tuple or a list its items, of `None` nothing.
-fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+pub fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
     if let Ok(tuple) = index.cast::<PyTuple>() {
         tuple.iter().collect()
     } else if let Ok(list) = index.cast::<PyList>() {

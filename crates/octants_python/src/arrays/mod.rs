@@ -1,6 +1,7 @@
 //! Handles of memory: ndarrays, fields and their trees, tensors, views of parts, and the logs of who writes them.
 
 pub mod buffer_view;
+pub mod exporter;
 pub mod field;
 pub mod field_index;
 pub mod ndarray;

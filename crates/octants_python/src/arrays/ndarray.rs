@@ -5,9 +5,12 @@ use octants::ir::{Data, Order, TensorShape, TensorType};
 use octants::{HostQueue, LiveStream, NdArray};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMemoryView, PyTuple};
+use pyo3::pyclass_init::PyClassInitializer;
+use pyo3::types::PyTuple;
 
 use crate::arrays::buffer_view::BufferView;
+use crate::arrays::exporter::Exporter;
+use crate::arrays::field_index;
 use crate::arrays::shared::{self, Shared};
 use crate::arrays::write_log::HostAccess;
 use crate::arrays::{tensor, write_log};
@@ -20,7 +23,7 @@ use crate::values::dtype::{self, DataType};
 use crate::values::{aggregate, element, host_only, number};
 
 /// An array of scalars in the memory of the current session. Freed when nothing refers to it.
-#[pyclass(frozen, subclass, weakref, module = "octants")]
+#[pyclass(frozen, subclass, weakref, extends = Exporter, module = "octants")]
 pub struct Ndarray {
     pub array: NdArray,
     runtime: Py<Runtime>,
@@ -113,15 +116,7 @@ impl Ndarray {
     fn index(&self, index: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         let py = index.py();
         let shape = self.array.shape();
-        let items: Vec<Bound<'_, PyAny>> = if let Ok(tuple) = index.cast::<PyTuple>() {
-            tuple.iter().collect()
-        } else if let Ok(list) = index.cast::<PyList>() {
-            list.iter().collect()
-        } else if index.is_none() {
-            Vec::new()
-        } else {
-            vec![index.clone()]
-        };
+        let items = field_index::parts(index);
         if items.len() != shape.len() {
             let message = format!("{}d ndarray indexed with {}d indices", shape.len(), items.len());
             return Err(errors::plain(py, Code::IndexCount, message));
@@ -219,7 +214,7 @@ impl Ndarray {
         dtype: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
         layout: Option<Vec<usize>>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         host_only::guard(dtype.py(), "ndarray")?;
         let py = dtype.py();
         let element = match aggregate::tensor_type(dtype) {
@@ -235,7 +230,7 @@ impl Ndarray {
         let array = py
             .outside(|| NdArray::with_order(&current.session, element, &extents, order))
             .map_err(|error| Self::failed(py, &error))?;
-        Ok(Self { array, runtime: runtime.clone().unbind() })
+        Ok(Exporter::with(Self { array, runtime: runtime.clone().unbind() }))
     }
 
     /// How many elements there are along each axis.
@@ -406,40 +401,6 @@ impl Ndarray {
         })
     }
 
-    /// How numpy looks at the memory without a copy. An array whose memory is the device's own has no such attribute.
-    #[getter]
-    fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::array_interface(slf)
-    }
-
-    /// How libraries for NVIDIA's GPUs look at the memory without a copy. An array that is not there has no such attribute.
-    #[getter]
-    fn __cuda_array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        shared::cuda_array_interface(slf)
-    }
-
-    /// What `memoryview` and all that takes bytes look at, as Python 3.12 and later ask for it.
-    fn __buffer__<'py>(slf: &Bound<'py, Self>, _flags: i32) -> PyResult<Bound<'py, PyMemoryView>> {
-        shared::memory_view(slf)
-    }
-
-    /// A capsule by which another library looks at the memory, as DLPack asks for it.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, Self>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        shared::dlpack(slf, &shared::Request { stream, max_version, dl_device, copy })
-    }
-
-    /// Kind and number of the device that the memory is on, as DLPack counts them.
-    fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
-        shared::dlpack_device(slf)
-    }
-
     /// A capsule by which another library looks at the memory, of DLPack's first form or of the one with versions.
     #[pyo3(signature = (versioned=false))]
     fn to_dlpack<'py>(slf: &Bound<'py, Self>, versioned: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -461,7 +422,7 @@ impl Ndarray {
         host_only::guard(slf.py(), "__getitem__")?;
         let (py, this) = (index.py(), slf.get());
         if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
-            return Ok(Bound::new(py, BufferView::slice(slf, slice)?)?.into_any());
+            return Ok(Bound::new(py, Exporter::with(BufferView::slice(slf, slice)?))?.into_any());
         }
         let position = this.index(index)?;
         write_log::tell_watchers(slf, "__getitem__", HostAccess::Reads)?;

@@ -17,6 +17,7 @@ use super::array::ArrayInput;
 use super::field::{FieldInput, LeafSlot, bound_field};
 use super::input::{Check, Input};
 use crate::arrays::buffer_view::BufferView;
+use crate::arrays::exporter::Exporter;
 use crate::arrays::field::Field;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
@@ -250,7 +251,7 @@ fn companion<'py>(
         let ndarray = whole.cast_into::<Ndarray>()?;
         require_same_shape(&ndarray, view.ndarray.bind(py))?;
         let part = BufferView { ndarray: ndarray.unbind(), offset: view.offset, size: view.size };
-        return Ok(Some(Bound::new(py, part)?.into_any()));
+        return Ok(Some(Bound::new(py, Exporter::with(part))?.into_any()));
     }
     if kind != CompanionKind::Grad {
         return Ok(None);
