@@ -33,10 +33,7 @@ impl<H: Host> Lowerer<'_, H> {
         index: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let mut items = Vec::new();
-        for item in index.index_items() {
-            items.push((self.index_operand(item)?, item.span));
-        }
+        let items = self.index_operands(index)?;
         let name = self.text(base_expr.span);
         self.encoded_place(field, &name, items, span)
     }

@@ -108,10 +108,7 @@ impl<H: Host> Lowerer<'_, H> {
         index: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
-        let mut items = Vec::new();
-        for item in index.index_items() {
-            items.push((self.index_operand(item)?, item.span));
-        }
+        let items = self.index_operands(index)?;
         if let [(Term::Int(row), at)] = *items
             && self.rank(array) == 2
             && let Some(row) = self.host_array_row(array, row, at)?
@@ -178,7 +175,12 @@ impl<H: Host> Lowerer<'_, H> {
         ))
     }
 
-    pub(crate) fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {
+    /// What the parts of an index give, with where they stand.
+    pub(crate) fn index_operands(&mut self, index: &Expr) -> Fallible<Vec<(Term<H::Object>, Span)>> {
+        index.index_items().iter().map(|item| Ok((self.index_operand(item)?, item.span))).collect()
+    }
+
+    fn index_operand(&mut self, item: &Expr) -> Fallible<Term<H::Object>> {
         if let ExprKind::Slice { .. } = item.kind {
             return Err(self.error_with_help(
                 Code::SliceUnsupported,

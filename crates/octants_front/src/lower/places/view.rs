@@ -58,10 +58,7 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let ExprKind::Slice { start, stop, step } = &index.kind else {
-            let mut items = Vec::new();
-            for item in index.index_items() {
-                items.push((self.index_operand(item)?, item.span));
-            }
+            let items = self.index_operands(index)?;
             let name = format!("`{}`", self.text(base.span));
             let path = self.array_path(view.array, &name, items, span)?;
             return Ok(Term::Place(self.view_place(view, path, &name, span)));
