@@ -12,6 +12,27 @@ if TYPE_CHECKING:
     from .struct import StructField
 
 
+class OfEntries:
+    """What fields of vectors and matrices have in common, quantised or not."""
+
+    _element_shape: tuple[int, ...]
+
+    @property
+    def n(self) -> int:
+        """How many rows an element has."""
+        return self._element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """How many columns an element has; 1 for vectors."""
+        return self._element_shape[1] if self.ndim == 2 else 1
+
+    @property
+    def ndim(self) -> int:
+        """1 for vectors, 2 for matrices."""
+        return len(self._element_shape)
+
+
 def _number(entry):
     """A Python number for one of numpy's, as a field of scalars gives it."""
     return entry.item() if hasattr(entry, "item") else entry

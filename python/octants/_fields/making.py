@@ -72,11 +72,8 @@ def vector_field(
     layout=Layout.AOS,
 ):
     """A field of vectors: ``oc.Vector.field(3, oc.f32, shape=8)``. ``dtype`` may be a list with a type for each entry."""
-    if _is_quantised(dtype):
-        require_bare(shape, order, offset, needs_grad, needs_dual)
-        return declared(_quantised_matrix((whole(n, "n"),), dtype, name))
-    made = _matrix((whole(n, "n"),), dtype, name, _needs(needs_grad, needs_dual))
-    return _placed_or_declared(made, shape, order, offset, layout)
+    extents = (whole(n, "n"),)
+    return _of_entries(extents, dtype, shape, order, name, offset, needs_grad, needs_dual, layout)
 
 
 def matrix_field(
@@ -92,10 +89,15 @@ def matrix_field(
     layout=Layout.AOS,
 ):
     """A field of matrices: ``oc.Matrix.field(2, 2, oc.f32, shape=8)``. ``dtype`` may be a nested list with a type for each entry."""
+    extents = (whole(n, "n"), whole(m, "m"))
+    return _of_entries(extents, dtype, shape, order, name, offset, needs_grad, needs_dual, layout)
+
+
+def _of_entries(extents, dtype, shape, order, name, offset, needs_grad, needs_dual, layout):
     if _is_quantised(dtype):
         require_bare(shape, order, offset, needs_grad, needs_dual)
-        return declared(_quantised_matrix((whole(n, "n"), whole(m, "m")), dtype, name))
-    made = _matrix((whole(n, "n"), whole(m, "m")), dtype, name, _needs(needs_grad, needs_dual))
+        return declared(_quantised_matrix(extents, dtype, name))
+    made = _matrix(extents, dtype, name, _needs(needs_grad, needs_dual))
     return _placed_or_declared(made, shape, order, offset, layout)
 
 

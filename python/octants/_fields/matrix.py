@@ -9,7 +9,7 @@ from .._matrix.promotion import numpy_type, promoted
 from .._octants import DataType
 from ..exceptions import OctantsRuntimeError
 from . import numpy_arrays
-from .elements import matrix_element
+from .elements import OfEntries, matrix_element
 from .field import Field
 from .node import SNode
 from .scalar import ScalarField, companion_of, named
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .._octants import Tree
 
 
-class MatrixField(Field):
+class MatrixField(OfEntries, Field):
     """A field of vectors or matrices: ``oc.Vector.field(3, oc.f32, shape=8)``.
 
     Entries of one data type that are placed together lie side by side in memory; otherwise each is a field of its own.
@@ -41,21 +41,6 @@ class MatrixField(Field):
         self._entry_fields: list[ScalarField] | None = None
 
     # ---- what it is ----
-
-    @property
-    def n(self) -> int:
-        """How many rows an element has."""
-        return self._element_shape[0]
-
-    @property
-    def m(self) -> int:
-        """How many columns an element has; 1 for vectors."""
-        return self._element_shape[1] if self.ndim == 2 else 1
-
-    @property
-    def ndim(self) -> int:
-        """1 for vectors, 2 for matrices."""
-        return len(self._element_shape)
 
     @property
     def dtype(self) -> DataType:

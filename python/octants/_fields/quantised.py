@@ -13,7 +13,7 @@ from .._matrix.promotion import data_type, numpy_type, of_numpy, promoted
 from .._octants import DataType, dtypes, host_only, is_compiling
 from ..exceptions import OctantsRuntimeError, OctantsSyntaxError
 from . import numpy_arrays
-from .elements import matrix_element, struct_element
+from .elements import OfEntries, matrix_element, struct_element
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ class QuantisedField(_NumberField):
         fill(self, [val], qd_stream)
 
 
-class QuantisedMatrixField(_NumberField):
+class QuantisedMatrixField(OfEntries, _NumberField):
     """A field of vectors or matrices of quantised numbers: ``oc.Vector.field(3, oc.types.quant.fixed(10))``. A field for each entry."""
 
     def __init__(self, element_shape: tuple[int, ...], entries: list[QuantisedType], name: str = ""):
@@ -418,21 +418,6 @@ class QuantisedMatrixField(_NumberField):
 
     def _scalars(self) -> list[QuantisedField]:
         return self._entry_fields
-
-    @property
-    def n(self) -> int:
-        """How many rows an element has."""
-        return self._element_shape[0]
-
-    @property
-    def m(self) -> int:
-        """How many columns an element has; 1 for vectors."""
-        return self._element_shape[1] if self.ndim == 2 else 1
-
-    @property
-    def ndim(self) -> int:
-        """1 for vectors, 2 for matrices."""
-        return len(self._element_shape)
 
     @property
     def dtype(self) -> QuantisedType:
