@@ -64,15 +64,15 @@ def produced(n, begin, steps):
 
 
 class Held:
-    """Keeps a stream busy for a while: from ``__enter__`` on, until about ``__exit__``.
+    """Keeps a stream, or the default one of a GPU, busy for a while: from ``__enter__`` on, until about ``__exit__``.
 
     A driver may wait for running work when it loads code: what is launched meanwhile was launched before. :func:`add_one` was.
     """
 
-    def __init__(self, stream):
+    def __init__(self, stream=None, steps=150_000_000):
         self.stream = stream
         #: Some tenths of a second.
-        self.steps = 400_000_000 if oc.cfg.arch is oc.cuda else 150_000_000
+        self.steps = 400_000_000 if oc.cfg.arch is oc.cuda else steps
         self.done = oc.create_event()
         self.array = oc.ndarray(oc.i32, 1)
         produce(self.array, 0, 1)

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from stream_kernels import CONCURRENT, IntArray, add_one, produce, produced
+from stream_kernels import CONCURRENT, Held, IntArray, add_one, produce, produced
 
 import octants as oc
 
@@ -25,25 +25,11 @@ def fill_slowly(a: IntArray, times: oc.i32):
                 a[i] = a[i] * 3 + t
 
 
-class Busy:
-    """Keeps a stream, or the default one of a GPU, busy for about half a second."""
+class Busy(Held):
+    """Likewise, also the default stream of a GPU, for about half a second; the stream may be gone at the end."""
 
-    def __init__(self, arch, stream=None):
-        self.stream = stream
-        self.steps = 400_000_000 if arch == "cuda" else 200_000_000
-        self.array, self.done = oc.ndarray(oc.i32, 1), oc.create_event()
-        # What is loaded later waits for running work.
-        produce(self.array, 0, 1)
-        add_one(self.array)
-        oc.sync()
-
-    def __enter__(self):
-        produce(self.array, 0, self.steps, qd_stream=self.stream)
-        self.done.record(self.stream)
-        return self
-
-    def is_running(self):
-        return not self.done.query()
+    def __init__(self, stream=None):
+        super().__init__(stream, steps=200_000_000)
 
     def __exit__(self, *_):
         self.done.synchronize()
@@ -175,7 +161,7 @@ def test_a_busy_stream_keeps_no_memory_that_it_never_saw(arch):
         with open("/proc/self/statm") as numbers:
             return int(numbers.read().split()[1]) * 4096
 
-    with oc.create_stream() as stream, Busy(arch, stream) as busy:
+    with oc.create_stream() as stream, Busy(stream) as busy:
         before = used()
         for _ in range(count):
             temporary = oc.ndarray(oc.i32, numbers)
@@ -192,7 +178,7 @@ def test_memory_that_a_stream_uses_is_kept_until_it_is_past_it(arch):
     if arch not in CONCURRENT:
         pytest.skip("nothing is busy when the host goes on")
     n = 1 << 16
-    with oc.create_stream() as one, oc.create_stream() as two, Busy(arch, one):
+    with oc.create_stream() as one, oc.create_stream() as two, Busy(one):
         a, b, total = oc.ndarray(oc.i32, n), oc.ndarray(oc.i32, n), oc.ndarray(oc.i32, n)
         a.fill(5)
         event = oc.create_event()
@@ -268,7 +254,7 @@ def test_arrays_of_an_interrupted_question_for_sizes_are_kept_for_its_kernel(arc
     arrays = oc.ndarray(oc.i32, n), *(oc.ndarray(oc.f32, n, needs_grad=True) for _ in range(2))
     begin(arrays, stream)
     stream.synchronize()
-    with Busy(arch, stream) as busy:
+    with Busy(stream) as busy:
         alarm(0.1)
         with pytest.raises(Alarm):
             begin(arrays, stream)
@@ -306,7 +292,7 @@ def test_zeros_of_a_new_array_come_before_a_kernel_in_another_librarys_stream(ex
     add_one(oc.ndarray(oc.i32, 1))
     stream = oc.Stream(external_stream)
     for n in (1 << 10, 1 << 20, 1 << 24):
-        with Busy("cuda"):
+        with Busy():
             a = oc.ndarray(oc.i32, n)
             add_one(a, qd_stream=stream)
             stream.synchronize()
@@ -317,7 +303,7 @@ def test_zeros_of_a_new_array_come_before_a_kernel_in_another_librarys_stream(ex
 def test_an_array_of_before_is_used_in_another_librarys_stream_beside_a_busy_default_one(external_stream):
     a, stream = oc.ndarray(oc.i32, 1000), oc.Stream(external_stream)
     a.fill(4)
-    with Busy("cuda") as busy:
+    with Busy() as busy:
         add_one(a, qd_stream=stream)
         stream.synchronize()
         assert busy.is_running()
@@ -343,7 +329,7 @@ def test_a_thousand_arrays_beside_a_busy_stream_cost_no_wait(busy_default):
     for a in warm:
         add_one(a, qd_stream=one)
     oc.sync(all=True)
-    with Busy("cuda", None if busy_default else other) as busy:
+    with Busy(None if busy_default else other) as busy:
         arrays = []
         for n in range(1000):
             a = oc.ndarray(oc.i32, 1000)
@@ -360,7 +346,7 @@ def test_new_arrays_and_streams_make_no_stream_wait_for_the_default_one():
     a, one = oc.ndarray(oc.i32, 1000), oc.create_stream()
     add_one(a, qd_stream=one)
     oc.sync(all=True)
-    with Busy("cuda") as busy:
+    with Busy() as busy:
         kept = [oc.ndarray(oc.i32, 1000), oc.create_stream()]
         add_one(a, qd_stream=one)
         add_one(a, qd_stream=one)
@@ -372,14 +358,14 @@ def test_new_arrays_and_streams_make_no_stream_wait_for_the_default_one():
 
 
 @pytest.mark.cuda_only
-def test_a_small_copy_does_not_wait_for_chunks_behind_a_busy_stream():
+def test_a_small_copy_does_not_wait_for_chunks_behind_a_Busy():
     long, small, one = oc.ndarray(oc.i32, 64 << 18), oc.ndarray(oc.i32, 1000), oc.create_stream()
     values = np.arange(64 << 18, dtype=np.int32)
     two = oc.create_stream()
     long.from_numpy(values)
     small.from_numpy(values[:1000].copy(), qd_stream=two)
     oc.sync(all=True)
-    with Busy("cuda", one) as busy:
+    with Busy(one) as busy:
         sender = threading.Thread(target=lambda: long.from_numpy(values + 1, qd_stream=one))
         sender.start()
         time.sleep(0.1)
@@ -406,7 +392,7 @@ def test_a_busy_default_stream_keeps_no_memory_that_it_never_saw():
         driver().cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
         return total.value - free.value
 
-    with Busy("cuda") as busy:
+    with Busy() as busy:
         before = used()
         for n in range(20):
             temporary = oc.ndarray(oc.i32, numbers)
@@ -430,7 +416,7 @@ def test_a_new_array_does_not_wait_for_one_that_a_busy_default_stream_has_yet_to
     add_one(oc.ndarray(oc.i32, size), qd_stream=stream)
     stream.synchronize()
     gone = oc.ndarray(oc.i32, size)
-    with Busy(arch) as busy:
+    with Busy() as busy:
         add_one(gone)
         del gone
         gc.collect()

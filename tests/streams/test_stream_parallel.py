@@ -8,12 +8,11 @@ import threading
 import numpy as np
 import pytest
 from devices import INTERPRETED
+from stream_kernels import IntArray, slowly
 
 import octants as oc
 
 pytestmark = pytest.mark.host_access
-
-IntArray = oc.types.ndarray(dtype=oc.i32, ndim=1)
 
 
 @oc.func
@@ -25,13 +24,6 @@ def slow(x, steps):
         v = v * 1664525 + 1013904223
         done += 1
     return v
-
-
-def slowly(x, steps):
-    v = np.atleast_1d(x).astype(np.uint32)
-    for _ in range(steps):
-        v = v * np.uint32(1664525) + np.uint32(1013904223)
-    return v.astype(np.int32).reshape(np.shape(x))[()]
 
 
 @pytest.fixture
