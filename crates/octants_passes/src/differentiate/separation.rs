@@ -233,7 +233,7 @@ impl Separation<'_, '_> {
                 OpKind::If => self.require(data.operands[0], data.regions[0] == region, side, DEEPEST),
                 // Loops in which nobody uses the index run, too.
                 OpKind::For => {
-                    drop(self.sum(self.dependence.kernel.regions[region].params[0], side, DEEPEST))
+                    drop(self.sum(self.dependence.kernel.regions[region].params[0], side, DEEPEST));
                 }
                 _ => {}
             }
