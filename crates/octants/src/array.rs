@@ -42,6 +42,7 @@ impl NdArray {
         Ok(Self { memory: Arc::new(memory), element, shape: shape.into(), order })
     }
 
+    #[inline]
     pub fn element(&self) -> Data {
         self.element
     }
@@ -51,11 +52,13 @@ impl NdArray {
         self.element.elem().expect("checked when it was made")
     }
 
+    #[inline]
     pub fn shape(&self) -> &[i32] {
         &self.shape
     }
 
     /// In which order its axes lie in memory.
+    #[inline]
     pub fn order(&self) -> Order {
         self.order
     }
@@ -102,6 +105,7 @@ impl NdArray {
         self.noted_address_in(context)
     }
 
+    #[inline]
     fn noted_address_in(&self, context: &Arc<Context>) -> Result<u64, Error> {
         if !Arc::ptr_eq(context, self.memory.context()) {
             // An array of an ended session is stale whatever the other session is.

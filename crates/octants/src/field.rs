@@ -211,6 +211,7 @@ impl Tree {
         Some((u64::from(slots) + 1) * slot_bytes)
     }
 
+    #[inline]
     fn base(&self) -> Result<u64, Error> {
         self.context.check().map_err(|_| STALE)?;
         if let Some(sparse) = &self.sparse {
@@ -295,11 +296,13 @@ impl FieldLeaf {
         &self.name
     }
 
+    #[inline]
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }
 
     /// Where the first element lies.
+    #[inline]
     pub fn address(&self) -> Result<u64, Error> {
         Ok(self.tree.base()?.wrapping_add(self.offset))
     }

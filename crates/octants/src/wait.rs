@@ -8,7 +8,7 @@ use crate::fault::describe_late;
 
 /// Whether work is over when whoever told of it goes on.
 pub(crate) fn runs_at_once(context: &Context) -> bool {
-    context.device().is_immediate(context.default_stream())
+    context.runs_at_once()
 }
 
 /// Called after the host has waited for something: tells what failed in launches that nobody waited for.

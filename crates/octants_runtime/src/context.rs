@@ -51,6 +51,8 @@ pub struct Context {
     host_writes: HostWrites,
     births: HostWrites,
     counts_writes: bool,
+    /// Whether work in the default stream is over when the verb that tells of it is.
+    runs_at_once: bool,
     early_releases: EarlyReleases,
     releases: MemoryReleases,
     /// Who has it has taken some of those, to give them back.
@@ -86,8 +88,8 @@ impl Context {
 
     fn over(device: Arc<dyn Device>, profiler: Arc<Profiler>) -> Arc<Self> {
         forked::watch();
-        let counts_writes =
-            device.capabilities().has(Capabilities::STREAMS) && !device.is_immediate(device.default_stream());
+        let runs_at_once = device.is_immediate(device.default_stream());
+        let counts_writes = device.capabilities().has(Capabilities::STREAMS) && !runs_at_once;
         Arc::new(Self {
             table: StreamTable::default(),
             streams: Arc::new(StreamPool::new(&device)),
@@ -102,6 +104,7 @@ impl Context {
             host_writes: HostWrites::default(),
             births: HostWrites::default(),
             counts_writes,
+            runs_at_once,
             early_releases: EarlyReleases::default(),
             releases: MemoryReleases::new(),
             freeing: Mutex::new(()),
@@ -113,6 +116,7 @@ impl Context {
         })
     }
 
+    #[inline]
     pub fn device(&self) -> &dyn Device {
         &*self.device
     }
@@ -168,6 +172,7 @@ impl Context {
         self.ended.store(true, Ordering::Release);
     }
 
+    #[inline]
     pub fn check(&self) -> Result<(), Stale> {
         // In one order with the launches that say that they are under way: who is seen by neither has not begun.
         if self.ended.load(Ordering::SeqCst) { Err(Stale) } else { Ok(()) }
@@ -206,6 +211,12 @@ impl Context {
     /// Zeros of new memory in the stream for it.
     pub(crate) fn births(&self) -> &HostWrites {
         &self.births
+    }
+
+    /// Whether work in the default stream is over when whoever told of it goes on.
+    #[inline]
+    pub fn runs_at_once(&self) -> bool {
+        self.runs_at_once
     }
 
     /// Whether streams must be told to come after what the host writes in the default one.

@@ -232,6 +232,7 @@ impl Memory {
         context.device().reservable()
     }
 
+    #[inline]
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

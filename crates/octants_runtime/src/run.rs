@@ -9,6 +9,8 @@ mod interpreter;
 mod report;
 mod scratch;
 
+use std::mem::MaybeUninit;
+
 use octants_hal::{
     Address, Capabilities, DEVICE_DROPPED_OFFSET, DeviceError, Fault, FaultRecord, LaunchContext,
     LaunchMemory, PrintQueue,
@@ -21,7 +23,7 @@ use interpreter::{Place, Run};
 use report::Report;
 use scratch::Scratch;
 
-/// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes, zeroed at each launch. Chosen, not
+/// Words of the stack for temporaries and results, which those of usual kernels fit into: 256 bytes. Chosen, not
 /// measured.
 const STACK_WORDS: usize = 32;
 
@@ -113,15 +115,16 @@ unsafe fn run_on_stack<I>(
     // Both layouts are multiples of eight, and want that alignment.
     let temp_words = version.commands().scratch.temps / 8;
     let words = temp_words + results.len() / 8;
-    let mut few = [0_u64; STACK_WORDS];
+    let mut few = [MaybeUninit::<u64>::uninit(); STACK_WORDS];
     let mut many = Vec::new();
-    let scratch = if words <= STACK_WORDS {
-        few.as_mut_ptr()
+    let scratch: *mut u64 = if words <= STACK_WORDS {
+        few[..words].fill(MaybeUninit::new(0));
+        few.as_mut_ptr().cast()
     } else {
         many.resize(words, 0_u64);
         many.as_mut_ptr()
     };
-    // SAFETY: inside the scratch, or one past its end.
+    // SAFETY: inside the scratch, of which so many words are zeros, or one past its end.
     let results_at = unsafe { scratch.add(temp_words) };
     let fault = FaultRecord::new();
     context.memory = LaunchMemory {

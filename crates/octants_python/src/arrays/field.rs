@@ -39,10 +39,16 @@ pub struct BoundField {
 
 impl Field {
     /// What the field is. Places it first, if it waits for its tree; raises if it was never placed.
+    #[inline]
     pub fn bound<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a BoundField> {
-        if let Some(bound) = slf.get().bound.get() {
-            return Ok(bound);
+        match slf.get().bound.get() {
+            Some(bound) => Ok(bound),
+            None => Self::place(slf),
         }
+    }
+
+    #[cold]
+    fn place<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a BoundField> {
         slf.call_method0("_materialise")?;
         slf.get().bound.get().ok_or_else(|| errors::bug("a field was placed and has no place"))
     }

@@ -296,6 +296,14 @@ impl Kernel {
         if write_log::is_open() {
             tell_of_launch(py, &self.signature.name, specialisation, launch.bytes())?;
         }
+        let is_plain = stream.is_none() && matches!(record, RecordUse::None) && launch.is_plain();
+        if is_plain
+            && specialisation.derivative.is_none()
+            && !compiled.prints()
+            && compiled.is_short(launch.bytes())
+        {
+            return self.launch_short(py, specialisation, launch);
+        }
         let mirror = launch.upload(py, compiled, stream)?;
         let launch = &*launch;
         let mut uses = launch.uses(py, compiled, stream);
@@ -359,6 +367,33 @@ impl Kernel {
         let printed = printed.filter(|_| !launch.is_silent);
         let written = printed.map_or(Ok(()), |text| write_out(py, text));
         interrupt::then(py, interrupt::both(py, ended, copied), written)?;
+        if specialisation.returns == Returns::Nothing {
+            return Ok(py.None().into_bound(py));
+        }
+        self.returned(py, specialisation, results.bytes())
+    }
+
+    /// Runs a kernel that is over before anybody could interrupt it, in the default stream, with arguments that nobody need be told of.
+    #[inline]
+    fn launch_short<'py>(
+        &self,
+        py: Python<'py>,
+        specialisation: &Specialisation,
+        launch: &LaunchArguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let compiled = &*specialisation.compiled;
+        let mut results = Words::<8>::new();
+        results.resize(compiled.results().bytes as usize);
+        // Without the interpreter's lock, too, another thread destroys a tree.
+        let kept = launch.keep_trees(py, compiled)?;
+        // SAFETY: as in `launch`.
+        let arguments = unsafe { Arguments::new(launch.bytes()) };
+        let ended = compiled.launch(arguments, results.bytes_mut(), None, interrupt::never());
+        drop(kept);
+        if let Err(error) = ended {
+            launch.note_interrupted();
+            return Err(errors::from_launch(py, &error, self.runtime.get().sources().map()));
+        }
         if specialisation.returns == Returns::Nothing {
             return Ok(py.None().into_bound(py));
         }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use octants::front::FieldParam;
 use octants::{CompiledKernel, FieldKind, FieldLeaf};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
 use crate::arrays::field::{BoundField, Field};
@@ -19,6 +21,8 @@ pub struct FieldInput {
     /// The code is for this one alone.
     pinned: Option<TemplateKey>,
     leaves: LeafSlots,
+    /// The class of the field that the first launch saw: an object of it needs no look at the classes that it is made of.
+    class: PyOnceLock<Py<PyType>>,
 }
 
 /// Which leaves of a field a kernel uses, and where the address of each goes.
@@ -74,6 +78,7 @@ impl FieldInput {
             struct_type: field.struct_type.as_ref().map(|ty| ty.clone_ref(object.py())),
             pinned: if pinned { Some(TemplateKey::of(object)?) } else { None },
             leaves,
+            class: PyOnceLock::new(),
         })
     }
 
@@ -84,11 +89,20 @@ impl FieldInput {
 
     #[inline]
     pub fn write(&self, object: &Bound<'_, PyAny>, writer: &mut ArgumentWriter<'_, '_>) -> PyResult<bool> {
-        if object.cast::<Field>().is_err() {
-            let inner = tensor::unwrapped(object);
-            return if inner.is(object) { Ok(false) } else { self.write(inner, writer) };
-        }
-        let field = bound_field(object)?;
+        let known =
+            self.class.get(object.py()).is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
+        let field = if known {
+            // SAFETY: an object of that class was a field.
+            unsafe { object.cast_unchecked::<Field>() }
+        } else {
+            let Ok(field) = object.cast::<Field>() else {
+                let inner = tensor::unwrapped(object);
+                return if inner.is(object) { Ok(false) } else { self.write(inner, writer) };
+            };
+            let _ = self.class.set(object.py(), field.as_any().get_type().unbind());
+            field
+        };
+        let field = Field::bound(field)?;
         let same_type = match (&self.struct_type, &field.struct_type) {
             (None, None) => true,
             (Some(a), Some(b)) => a.is(b),

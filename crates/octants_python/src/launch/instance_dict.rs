@@ -2,6 +2,8 @@
 //!
 //! That is what an attribute means where the class neither computes attributes nor has a descriptor of this name that sets.
 
+use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
+
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -24,6 +26,61 @@ fn is_item(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<bo
     }
     let Ok(dict) = parent.getattr("__dict__")?.cast_into::<PyDict>() else { return Ok(false) };
     dict.contains(name)
+}
+
+/// Where an item was last found in its dictionary, so that it is looked for there first: of the work of looking a name up that is a third.
+#[derive(Default)]
+pub struct LastPlace {
+    /// What `PyDict_Next` takes to give the item.
+    position: AtomicIsize,
+    /// How often the item was not there. A dictionary whose order keeps changing is not searched again and again.
+    misses: AtomicU32,
+}
+
+/// Misses after which an item's place is not looked for any more. Chosen, not measured.
+const MAX_MISSES: u32 = 16;
+
+impl LastPlace {
+    /// The item of this name, if it is where it was.
+    #[inline]
+    fn item<'a, 'py>(
+        &self,
+        dict: &'a Bound<'py, PyAny>,
+        name: &Py<PyString>,
+    ) -> Option<Borrowed<'a, 'py, PyAny>> {
+        let mut position = self.position.load(Ordering::Relaxed);
+        let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the object is a dictionary that lives. It says itself whether there is anything from this place on. A dictionary has one item of a key.
+        unsafe {
+            let found = ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value);
+            if found == 0 || key != name.as_ptr() {
+                return None;
+            }
+            Some(Borrowed::from_ptr(dict.py(), value))
+        }
+    }
+
+    /// Looks where the item of this name is.
+    #[cold]
+    fn find(&self, dict: &Bound<'_, PyAny>, name: &Py<PyString>) {
+        if self.misses.fetch_add(1, Ordering::Relaxed) >= MAX_MISSES {
+            return;
+        }
+        let (mut next, mut key) = (0, std::ptr::null_mut());
+        loop {
+            let position = next;
+            // SAFETY: as above; nothing changes the dictionary meanwhile.
+            let found =
+                unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut next, &raw mut key, std::ptr::null_mut()) };
+            if found == 0 {
+                return;
+            }
+            if key == name.as_ptr() {
+                self.position.store(position, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
 }
 
 /// The dictionary that members were read from last, and the number of the input that it belongs to.
@@ -53,16 +110,44 @@ impl<'py> InstanceDict<'py> {
         parent: &Bound<'py, PyAny>,
         name: &Py<PyString>,
     ) -> Option<Borrowed<'_, 'py, PyAny>> {
+        looked_up(self.of(of, parent)?, name)
+    }
+
+    /// As [`InstanceDict::item`], of a member that is asked for again and again.
+    #[inline]
+    pub fn item_at(
+        &mut self,
+        of: usize,
+        parent: &Bound<'py, PyAny>,
+        name: &Py<PyString>,
+        place: &LastPlace,
+    ) -> Option<Borrowed<'_, 'py, PyAny>> {
+        let dict = self.of(of, parent)?;
+        if let Some(item) = place.item(dict, name) {
+            return Some(item);
+        }
+        place.find(dict, name);
+        looked_up(dict, name)
+    }
+
+    /// The dictionary of the input `of`.
+    #[inline]
+    fn of(&mut self, of: usize, parent: &Bound<'py, PyAny>) -> Option<&Bound<'py, PyAny>> {
         if self.of != of || self.dict.is_none() {
             self.of = of;
             self.dict = dictionary(parent);
         }
-        let dict = self.dict.as_ref()?;
-        // SAFETY: the object is a dictionary that lives; the exception that a missing item leaves is none.
-        unsafe {
-            let item = ffi::PyDict_GetItemWithError(dict.as_ptr(), name.as_ptr());
-            Borrowed::from_ptr_or_opt(parent.py(), item)
-        }
+        self.dict.as_ref()
+    }
+}
+
+/// The item of a dictionary.
+#[inline]
+fn looked_up<'a, 'py>(dict: &'a Bound<'py, PyAny>, name: &Py<PyString>) -> Option<Borrowed<'a, 'py, PyAny>> {
+    // SAFETY: the object is a dictionary that lives; the exception that a missing item leaves is none.
+    unsafe {
+        let item = ffi::PyDict_GetItemWithError(dict.as_ptr(), name.as_ptr());
+        Borrowed::from_ptr_or_opt(dict.py(), item)
     }
 }
 

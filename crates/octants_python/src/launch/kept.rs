@@ -19,7 +19,7 @@ use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType, PyWeakrefRefer
 use smallvec::SmallVec;
 
 use super::input::{Check, Input};
-use super::instance_dict::InstanceDict;
+use super::instance_dict::{InstanceDict, LastPlace};
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::arrays::tensor;
@@ -71,6 +71,7 @@ struct StoredMember {
     name: Py<PyString>,
     /// Whether other members are read from it.
     leads_on: bool,
+    place: LastPlace,
 }
 
 /// A member that is a property of its object, and follows from members in its dictionary.
@@ -309,7 +310,9 @@ impl KeptMembers {
         for was in &block.stored {
             let stored = &self.stored[was.at];
             let Some(parent) = parent_of(stored.parent, was.parent) else { return Ok(None) };
-            let Some(object) = dict.item(stored.of, &parent, &stored.name) else { return Ok(None) };
+            let Some(object) = dict.item_at(stored.of, &parent, &stored.name, &stored.place) else {
+                return Ok(None);
+            };
             if address(&object) == was.address {
                 if object.get_type_ptr() as usize != was.class {
                     return Ok(None);
@@ -576,7 +579,7 @@ fn stored_members(
             },
         };
         let leads_on = inputs.iter().any(|input| input.depends_on(arguments + member));
-        found.push(StoredMember { member, of, parent, name, leads_on });
+        found.push(StoredMember { member, of, parent, name, leads_on, place: LastPlace::default() });
     }
     found
 }

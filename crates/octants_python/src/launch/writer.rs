@@ -25,8 +25,28 @@ pub type Members<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 32]>;
 /// Streams of other libraries; all arrays of a library are usually used in one.
 type Streams = SmallVec<[ExternalStream; 1]>;
 
-/// Trees whose fields a launch uses.
-type Trees = SmallVec<[Arc<Tree>; 4]>;
+/// Trees whose fields a launch uses. To count references to each would take as long as all else that is done for a field.
+type Trees = SmallVec<[UsedTree; 4]>;
+
+/// A tree of a field that the launch's arguments, its members or its code hold, for as long as the launch.
+#[derive(Clone, Copy)]
+struct UsedTree(*const Tree);
+
+impl UsedTree {
+    fn get(&self) -> &Tree {
+        // SAFETY: the field holds the tree as long as it lives, and whoever launches holds the field: arguments by the call, members in
+        // `LaunchArguments::members`, and others in the code.
+        unsafe { &*self.0 }
+    }
+
+    fn shared(self) -> Arc<Tree> {
+        // SAFETY: as above; the pointer is one of an `Arc`.
+        unsafe {
+            Arc::increment_strong_count(self.0);
+            Arc::from_raw(self.0)
+        }
+    }
+}
 
 /// An array of the host that the device does not see.
 struct MirroredArray {
@@ -43,6 +63,8 @@ pub struct LaunchArguments<'py> {
     block: Words<256>,
     pub(super) staged: Vec<StagingCopy<'py>>,
     trees: Trees,
+    /// Whether anything was written.
+    is_used: bool,
     /// Likewise, all at once: those of an earlier launch with the same arguments.
     kept_trees: Option<Arc<[Arc<Tree>]>>,
     /// How many early releases there were when the arguments were looked at.
@@ -82,6 +104,7 @@ impl<'py> LaunchArguments<'py> {
             block: Words::new(),
             staged: Vec::new(),
             trees: Trees::new(),
+            is_used: false,
             kept_trees: None,
             early_releases: 0,
             members: Members::new(),
@@ -99,14 +122,8 @@ impl<'py> LaunchArguments<'py> {
         compiled: &'a CompiledKernel,
     ) -> (ArgumentWriter<'a, 'py>, &'a mut Members<'py>, &'a mut LaunchEvaluations<'py>) {
         self.block.resize(compiled.args().bytes as usize);
-        self.staged.clear();
-        self.trees.clear();
-        self.kept_trees = None;
-        self.members.clear();
-        self.host.clear();
-        self.streams.clear();
-        if let Some(tracked) = &mut self.tracked {
-            *tracked = Tracked::default();
+        if std::mem::replace(&mut self.is_used, true) {
+            self.start_again();
         }
         let tracked = self.tracked.as_mut();
         self.early_releases = compiled.early_releases().count();
@@ -126,6 +143,26 @@ impl<'py> LaunchArguments<'py> {
             tracked,
         };
         (writer, &mut self.members, &mut self.evaluated)
+    }
+
+    /// Forgets what was written for other code.
+    #[cold]
+    fn start_again(&mut self) {
+        self.staged.clear();
+        self.trees.clear();
+        self.kept_trees = None;
+        self.members.clear();
+        self.host.clear();
+        self.streams.clear();
+        if let Some(tracked) = &mut self.tracked {
+            *tracked = Tracked::default();
+        }
+    }
+
+    /// Whether all arrays are the session's, or the host's where the device works on these in place, and nobody need be told of the launch.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.tracked.is_none() && self.host.is_empty() && self.staged.is_empty() && self.streams.is_empty()
     }
 
     /// Copies arrays of the host to a device that does not see them; the block has the copies' addresses then. What the launch writes
@@ -192,7 +229,8 @@ impl<'py> LaunchArguments<'py> {
         for array in &tracked.arrays {
             compiled.before_launch(on, array.get().array.memory())?;
         }
-        tracked.tree_memories = self.trees.iter().map(|tree| tree.memory()).collect::<Result<_, _>>()?;
+        tracked.tree_memories =
+            self.trees.iter().map(|tree| tree.get().memory()).collect::<Result<_, _>>()?;
         tracked.tree_memories.iter().try_for_each(|memory| compiled.before_launch(on, memory))
     }
 
@@ -200,7 +238,7 @@ impl<'py> LaunchArguments<'py> {
     pub fn read(&self, begin: u64, bytes: usize) -> PyResult<Option<Vec<u8>>> {
         let arrays = self.tracked.iter().flat_map(|tracked| &tracked.arrays);
         let of_arrays = arrays.map(|array| Arc::clone(array.get().array.memory()));
-        let of_trees = self.trees.iter().filter_map(|tree| tree.memory().ok());
+        let of_trees = self.trees.iter().filter_map(|tree| tree.get().memory().ok());
         let found = of_arrays.chain(of_trees).find_map(|memory| {
             let first = memory.address().ok()?.0;
             let inside = first <= begin && begin + bytes as u64 <= first + memory.bytes() as u64;
@@ -247,15 +285,19 @@ impl<'py> LaunchArguments<'py> {
     /// The launch failed or was interrupted.
     #[cold]
     pub fn note_interrupted(&self) {
-        let trees = self.trees.iter().chain(self.kept_trees.iter().flat_map(|trees| trees.iter()));
-        trees.for_each(|tree| tree.note_interrupted());
+        self.all_trees().for_each(Tree::note_interrupted);
     }
 
     /// Refuses trees that were destroyed since the arguments were looked at.
     #[cold]
     fn check_trees(&self, py: Python<'_>) -> PyResult<()> {
-        let mut trees = self.trees.iter().chain(self.kept_trees.iter().flat_map(|trees| trees.iter()));
-        trees.try_for_each(|tree| tree.memory().map(drop)).map_err(|error| errors::from_error(py, &error))
+        let unknown = self.all_trees().try_for_each(|tree| tree.memory().map(drop));
+        unknown.map_err(|error| errors::from_error(py, &error))
+    }
+
+    fn all_trees(&self) -> impl Iterator<Item = &Tree> {
+        let kept = self.kept_trees.iter().flat_map(|trees| trees.iter());
+        self.trees.iter().map(UsedTree::get).chain(kept.map(|tree| &**tree))
     }
 }
 
@@ -294,7 +336,7 @@ impl<'py> ArgumentWriter<'_, 'py> {
 
     /// Each tree whose fields were put into the block.
     pub fn distinct_trees(&self) -> Arc<[Arc<Tree>]> {
-        let mut trees = self.trees.to_vec();
+        let mut trees: Vec<_> = self.trees.iter().map(|tree| tree.shared()).collect();
         trees.sort_unstable_by_key(|tree| Arc::as_ptr(tree).addr());
         trees.dedup_by(|a, b| Arc::ptr_eq(a, b));
         trees.into()
@@ -384,10 +426,10 @@ impl<'py> ArgumentWriter<'_, 'py> {
 
     #[inline]
     pub fn put_array(&mut self, at: usize, address: u64, extents: impl Iterator<Item = i32>) {
-        self.block[at..at + 8].copy_from_slice(&address.to_le_bytes());
-        for (axis, extent) in extents.enumerate() {
-            let at = at + 8 + 4 * axis;
-            self.block[at..at + 4].copy_from_slice(&extent.to_le_bytes());
+        let (place, rest) = self.block[at..].split_at_mut(8);
+        place.copy_from_slice(&address.to_le_bytes());
+        for (place, extent) in rest.chunks_exact_mut(4).zip(extents) {
+            place.copy_from_slice(&extent.to_le_bytes());
         }
     }
 
@@ -422,8 +464,9 @@ impl<'py> ArgumentWriter<'_, 'py> {
     /// A tree may be noted more than once: a kernel may use hundreds, and to look for one of them among all took longer than the launch.
     #[inline]
     fn use_tree(&mut self, tree: &Arc<Tree>) {
-        if self.trees.last().is_none_or(|last| !Arc::ptr_eq(last, tree)) {
-            self.trees.push(Arc::clone(tree));
+        let tree = Arc::as_ptr(tree);
+        if self.trees.last().is_none_or(|last| last.0 != tree) {
+            self.trees.push(UsedTree(tree));
         }
     }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::transmute_ptr_to_ptr, clippy::transmute_ptr_to_ref)]
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use octants::front::host::{BinaryOp, CompareOp, HostOnly, UnaryOp};
 use octants::front::{ExprId, TraceError, Tracer};
@@ -36,11 +37,15 @@ thread_local! {
     static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
+/// How many entries the stacks of all threads have: while there are none, nobody looks for that of its thread.
+static ENTRIES: AtomicUsize = AtomicUsize::new(0);
+
 /// An entry of the stack, while this lives.
 struct Entry;
 
 impl Entry {
     fn push(running: Running) -> Self {
+        ENTRIES.fetch_add(1, Ordering::Relaxed);
         RUNNING.with_borrow_mut(|stack| stack.push(running));
         Self
     }
@@ -49,6 +54,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         RUNNING.with_borrow_mut(Vec::pop);
+        ENTRIES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +69,14 @@ pub fn tracing<'py, R>(tracer: &mut dyn Tracer<Object<'py>>, run: impl FnOnce() 
 }
 
 /// Refuses what the host alone may do, if Python code runs that a compilation called.
+#[inline]
 pub fn refuse(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
+    // A thread sees its own entries, whatever the order of those of others.
+    if ENTRIES.load(Ordering::Relaxed) == 0 { Ok(()) } else { refuse_inside(py, what) }
+}
+
+#[cold]
+fn refuse_inside(py: Python<'_>, what: HostOnly<'_>) -> PyResult<()> {
     match RUNNING.with_borrow(|stack| stack.last().copied()) {
         Some(Running::Host(_)) if interrupt::is_in_handler(py) => Ok(()),
         Some(Running::Host(_)) => with_tracer(py, |tracer| Err::<(), TraceError>(tracer.host_only(what))),
