@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
 use super::array::ArrayInput;
+use super::class_version::ClassGuard;
 use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots, bound_field};
 use super::instance_dict::{self, InstanceDict};
@@ -31,7 +32,7 @@ enum Path {
     Argument,
     Attribute(usize, Py<PyString>),
     /// An attribute that lies in the dictionary of its object.
-    Stored(usize, Py<PyString>),
+    Stored(usize, Py<PyString>, ClassGuard),
     /// What the class of an object has under a name, unless the object itself has something there.
     Method(usize, Py<PyString>),
     Item(usize, Py<PyAny>),
@@ -90,7 +91,7 @@ impl Input {
                 let name = PyString::intern(object.py(), name);
                 match parent {
                     Some(parent) if instance_dict::holds(parent, &name) => {
-                        Path::Stored(numbers[*of], name.unbind())
+                        Path::Stored(numbers[*of], name.unbind(), ClassGuard::default())
                     }
                     _ => Path::Attribute(numbers[*of], name.unbind()),
                 }
@@ -132,7 +133,7 @@ impl Input {
     /// The number of the input in whose dictionary it is, and its name there.
     pub fn stored(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
         match &self.path {
-            Path::Stored(of, name) => Some((*of, name.clone_ref(py))),
+            Path::Stored(of, name, _) => Some((*of, name.clone_ref(py))),
             Path::Argument
             | Path::Attribute(..)
             | Path::Method(..)
@@ -171,7 +172,7 @@ impl Input {
     /// The number of the input that it is read from, and how, as the user writes it.
     pub fn last_step(&self, py: Python<'_>) -> Option<(usize, String)> {
         match &self.path {
-            Path::Attribute(of, name) | Path::Stored(of, name) | Path::Method(of, name) => {
+            Path::Attribute(of, name) | Path::Stored(of, name, _) | Path::Method(of, name) => {
                 Some((*of, format!(".{}", name.bind(py))))
             }
             Path::Item(of, key) => {
@@ -191,7 +192,7 @@ impl Input {
     /// The number of the input that it is read from.
     pub fn parent(&self) -> Option<usize> {
         match &self.path {
-            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
                 Some(*of)
             }
             Path::Argument | Path::Held(_) | Path::Companion(_) => None,
@@ -234,7 +235,7 @@ impl Input {
     /// Whether it is read from another input, or compared with it.
     pub fn depends_on(&self, other: usize) -> bool {
         let is_read = match &self.path {
-            Path::Stored(of, _) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
                 *of == other
             }
             Path::Companion(_) => true,
@@ -251,9 +252,9 @@ impl Input {
         stored: &mut InstanceDict<'py>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.path {
-            Path::Stored(of, name) => {
+            Path::Stored(of, name, class) => {
                 let parent = known(*of);
-                match stored.get(*of, &parent, name) {
+                match stored.get(*of, &parent, name, class) {
                     Some(member) => Ok(Some(member)),
                     None => parent.getattr(name.bind(py)).map(Some),
                 }

@@ -1,22 +1,24 @@
 //! Members that lie in the dictionary of their object: read there, without asking the class at each launch.
 //!
-//! That is what an attribute means where the class neither computes attributes nor has a descriptor of this name that sets.
+//! That is what an attribute means where the class neither computes attributes nor has a descriptor of this name that sets. A class may come to:
+//! whether it is as it was, a launch sees by its version.
 
 use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyType};
 
-/// Whether an attribute of an object is the item of its dictionary.
+use super::class_version::{self, ClassGuard};
+
+/// Whether an attribute of an object is the item of its dictionary, and a launch can see that it still is.
 pub fn holds(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> bool {
-    is_item(parent, name).unwrap_or(false)
+    class_version::are_known(parent.py()) && is_item(parent, name).unwrap_or(false)
 }
 
 fn is_item(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<bool> {
     let class = parent.get_type();
-    let plain = parent.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
-    if !class.getattr("__getattribute__")?.is(&plain) {
+    if !computes_no_attributes(&class)? {
         return Ok(false);
     }
     if let Some(of_class) = class.getattr_opt(name)?
@@ -28,6 +30,12 @@ fn is_item(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<bo
     dict.contains(name)
 }
 
+/// Whether objects of the class find their attributes as most do.
+pub fn computes_no_attributes(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let plain = class.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
+    Ok(class.getattr("__getattribute__")?.is(&plain))
+}
+
 /// Where an item was last found in its dictionary, so that it is looked for there first: of the work of looking a name up that is a third.
 #[derive(Default)]
 pub struct LastPlace {
@@ -35,6 +43,7 @@ pub struct LastPlace {
     position: AtomicIsize,
     /// How often the item was not there. A dictionary whose order keeps changing is not searched again and again.
     misses: AtomicU32,
+    class: ClassGuard,
 }
 
 /// Misses after which an item's place is not looked for any more. Chosen, not measured.
@@ -88,21 +97,27 @@ impl LastPlace {
 pub struct InstanceDict<'py> {
     of: usize,
     dict: Option<Bound<'py, PyAny>>,
+    class_version: u32,
 }
 
 impl<'py> InstanceDict<'py> {
-    /// A member of the input `of`, if it lies in its dictionary.
+    /// A member of the input `of`, if it lies in its dictionary, and its class still leaves it there.
     #[inline]
     pub fn get(
         &mut self,
         of: usize,
         parent: &Bound<'py, PyAny>,
         name: &Py<PyString>,
+        class: &ClassGuard,
     ) -> Option<Bound<'py, PyAny>> {
-        self.item(of, parent, name).map(Borrowed::to_owned)
+        let (dict, version) = self.of(of, parent)?;
+        if !class.is_as_it_was(version, parent, || holds(parent, name.bind(parent.py()))) {
+            return None;
+        }
+        looked_up(dict, name).map(Borrowed::to_owned)
     }
 
-    /// As [`InstanceDict::get`], for as long as no code of Python's runs.
+    /// What lies in the dictionary of the input `of`, whatever its class has of this name; for as long as no code of Python's runs.
     #[inline]
     pub fn item(
         &mut self,
@@ -110,10 +125,10 @@ impl<'py> InstanceDict<'py> {
         parent: &Bound<'py, PyAny>,
         name: &Py<PyString>,
     ) -> Option<Borrowed<'_, 'py, PyAny>> {
-        looked_up(self.of(of, parent)?, name)
+        looked_up(self.of(of, parent)?.0, name)
     }
 
-    /// As [`InstanceDict::item`], of a member that is asked for again and again.
+    /// As [`InstanceDict::get`], of a member that is asked for again and again, for as long as no code of Python's runs.
     #[inline]
     pub fn item_at(
         &mut self,
@@ -122,7 +137,10 @@ impl<'py> InstanceDict<'py> {
         name: &Py<PyString>,
         place: &LastPlace,
     ) -> Option<Borrowed<'_, 'py, PyAny>> {
-        let dict = self.of(of, parent)?;
+        let (dict, version) = self.of(of, parent)?;
+        if !place.class.is_as_it_was(version, parent, || holds(parent, name.bind(parent.py()))) {
+            return None;
+        }
         if let Some(item) = place.item(dict, name) {
             return Some(item);
         }
@@ -130,14 +148,21 @@ impl<'py> InstanceDict<'py> {
         looked_up(dict, name)
     }
 
-    /// The dictionary of the input `of`.
+    /// The version of the class of the input `of`: 0 if it has none.
     #[inline]
-    fn of(&mut self, of: usize, parent: &Bound<'py, PyAny>) -> Option<&Bound<'py, PyAny>> {
+    pub fn class_version(&mut self, of: usize, parent: &Bound<'py, PyAny>) -> u32 {
+        self.of(of, parent).map_or(0, |(_, version)| version)
+    }
+
+    /// The dictionary of the input `of`, and the version of its class.
+    #[inline]
+    fn of(&mut self, of: usize, parent: &Bound<'py, PyAny>) -> Option<(&Bound<'py, PyAny>, u32)> {
         if self.of != of || self.dict.is_none() {
             self.of = of;
             self.dict = dictionary(parent);
+            self.class_version = class_version::of_object(parent);
         }
-        self.dict.as_ref()
+        self.dict.as_ref().map(|dict| (dict, self.class_version))
     }
 }
 

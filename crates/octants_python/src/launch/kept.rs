@@ -18,8 +18,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType, PyWeakrefReference};
 use smallvec::SmallVec;
 
+use super::class_version::{self, ClassGuard};
 use super::input::{Check, Input};
-use super::instance_dict::{InstanceDict, LastPlace};
+use super::instance_dict::{InstanceDict, LastPlace, computes_no_attributes};
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::arrays::tensor;
@@ -81,6 +82,7 @@ struct ComputedMember {
     parent: Parent,
     name: Py<PyString>,
     from: Sources,
+    class: ClassGuard,
 }
 
 /// A member that is a func of the class of its object.
@@ -120,6 +122,8 @@ struct State {
 /// What the arguments of an earlier launch led to. It is taken away when one of them dies, so an address stands for the same object.
 struct Known {
     roots: Vec<usize>,
+    /// Of the objects that always refer to what is kept, and which versions they have.
+    classes: Vec<(Py<PyType>, u32)>,
     /// One for each member; none for those that are not kept.
     objects: Vec<Option<Py<PyAny>>>,
     /// What a launch was given, if members put nothing else there at another one.
@@ -245,7 +249,8 @@ impl KeptMembers {
         let Some(mut state) = self.shared.try_state() else { return Ok(None) };
         let State { known: Some(known), was_recalled, .. } = &mut *state else { return Ok(None) };
         let same = self.roots.iter().zip(&known.roots).all(|(&at, &root)| address(&arguments[at]) == root);
-        if !same {
+        let is_version = |(class, version): &(Py<PyType>, u32)| class_version::of(class.bind(py)) == *version;
+        if !same || !known.classes.iter().all(is_version) {
             return Ok(None);
         }
         let Some(block) = known.block.as_ref().filter(|_| !writer.is_tracking()) else {
@@ -339,7 +344,10 @@ impl KeptMembers {
         for was in &block.computed {
             let computed = &self.computed[was.at];
             let Some(parent) = parent_of(computed.parent, was.parent) else { return Ok(None) };
-            if !computed.from.are_those_of(&parent) {
+            let version = dict.class_version(computed.of, &parent);
+            if !computed.class.is_as_it_was(version, &parent, || computed.from.are_those_of(&parent))
+                || !computed.from.have_the_same_code(py)
+            {
                 return Ok(None);
             }
             for (name, value) in computed.from.members.iter().zip(&was.values) {
@@ -423,7 +431,32 @@ impl KeptMembers {
             (None, _) | (_, Reading::Anew | Reading::Compared) => None,
         });
         let roots = self.roots.iter().map(|&at| address(&arguments[at])).collect();
-        Some(Known { roots, objects: objects.collect(), block, _watches: watches })
+        let classes = self.classes_of_fixed(arguments, members, read)?;
+        Some(Known { roots, classes, objects: objects.collect(), block, _watches: watches })
+    }
+
+    /// The classes of objects that are not asked again for what they refer to, each once. `None` if one may change unseen.
+    fn classes_of_fixed<'py>(
+        &self,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        members: &[Input],
+        read: &Members<'py>,
+    ) -> Option<Vec<(Py<PyType>, u32)>> {
+        let mut classes: Vec<(Py<PyType>, u32)> = Vec::new();
+        let fixed = members.iter().zip(&self.readings).filter(|(_, reading)| **reading != Reading::Anew);
+        for of in fixed.filter_map(|(input, _)| input.parent()) {
+            let class = match of.checked_sub(arguments.len()) {
+                None => arguments[of].get_type(),
+                Some(of) => read.get(of)?.as_ref()?.get_type(),
+            };
+            if class.is(class.py().get_type::<PyTuple>()) || classes.iter().any(|(other, _)| class.is(other))
+            {
+                continue;
+            }
+            let version = class_version::given(&class)?;
+            classes.push((class.unbind(), version));
+        }
+        Some(classes)
     }
 
     /// What a launch was given, with the stored members that it can be compared by.
@@ -526,7 +559,10 @@ impl ComputedMember {
         let mut dict = InstanceDict::default();
         let mut values = Vec::new();
         for name in &self.from.members {
-            let value = dict.get(self.of, object, name).filter(pure_property::is_plain)?;
+            let value = dict.item(self.of, object, name)?.to_owned();
+            if !pure_property::is_plain(&value) {
+                return None;
+            }
             values.push(value.unbind());
         }
         // Another thread may have changed a member since the property was read.
@@ -641,7 +677,7 @@ fn computed_members(
             .find(|(dependency, number)| **number == of && !matches!(dependency.origin, Origin::Captured));
         let Some((Dependency { object, .. }, _)) = object else { continue };
         if let Some(from) = Sources::of(object, name.bind(py)) {
-            found.push(ComputedMember { member, of, parent, name, from });
+            found.push(ComputedMember { member, of, parent, name, from, class: ClassGuard::default() });
         }
     }
     found
@@ -713,9 +749,8 @@ fn is_fixed(object: &Bound<'_, PyAny>, step: &Step<Bound<'_, PyAny>>) -> PyResul
     let class = object.get_type();
     let Step::Attribute(name) = step else { return Ok(object.is_exact_instance_of::<PyTuple>()) };
     let Some(parameters) = class.getattr_opt("__dataclass_params__")? else { return Ok(false) };
-    let plain = object.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
     Ok(parameters.getattr("frozen")?.is_truthy()?
-        && class.getattr("__getattribute__")?.is(&plain)
+        && computes_no_attributes(&class)?
         && class.getattr("__dataclass_fields__")?.contains(name)?
         && object.getattr("__dict__")?.contains(name)?)
 }

@@ -6,6 +6,7 @@
 
 mod array;
 mod block;
+mod class_version;
 mod derivative;
 mod field;
 mod input;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyString, PyTuple};
 
-use super::instance_dict;
+use super::instance_dict::{self, computes_no_attributes};
 
 /// Builtins whose results follow from their arguments, where these are numbers, strings, and tuples and ranges of them.
 const PURE_BUILTINS: &[&str] = &[
@@ -52,16 +52,24 @@ impl Sources {
         sources.collect(object, name, MAX_DEPTH).unwrap_or(false).then_some(sources)
     }
 
-    /// Whether the class of the object has the same properties with the same code, which calls the same functions.
+    /// Whether the class of the object has the same properties, and leaves the members to its dictionary.
     pub fn are_those_of(&self, object: &Bound<'_, PyAny>) -> bool {
         let (py, class) = (object.py(), object.get_type());
-        let are_the_same = self.getters.iter().all(|getter| {
-            let property = class.getattr(getter.name.bind(py));
+        let is_kept = |getter: &Getter| {
+            class.getattr(getter.name.bind(py)).is_ok_and(|property| property.is(&getter.property))
+        };
+        computes_no_attributes(&class).unwrap_or(false)
+            && self.getters.iter().all(is_kept)
+            && self.members.iter().all(|name| instance_dict::holds(object, name.bind(py)))
+    }
+
+    /// Whether the properties have the same code, which calls the same functions.
+    pub fn have_the_same_code(&self, py: Python<'_>) -> bool {
+        let is_kept = |getter: &Getter| {
             let code = getter.function.bind(py).getattr(intern!(py, "__code__"));
-            property.is_ok_and(|property| property.is(&getter.property))
-                && code.is_ok_and(|code| code.is(&getter.code))
-        });
-        are_the_same && self.builtins.iter().all(|builtin| builtin.is_as_it_was(py))
+            code.is_ok_and(|code| code.is(&getter.code))
+        };
+        self.getters.iter().all(is_kept) && self.builtins.iter().all(|builtin| builtin.is_as_it_was(py))
     }
 
     fn collect(
@@ -80,10 +88,9 @@ impl Sources {
         }
         let class = object.get_type();
         let builtins = py.import("builtins")?;
-        let plain = builtins.getattr("object")?.getattr("__getattribute__")?;
         let Some(property) = class.getattr_opt(name)? else { return Ok(false) };
         if depth == 0
-            || !class.getattr("__getattribute__")?.is(&plain)
+            || !computes_no_attributes(&class)?
             || !property.get_type().is(&builtins.getattr("property")?)
         {
             return Ok(false);
