@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from gradient_values import SCALAR, VEC, made
+from gradient_values import SCALAR, VEC, integers, made
 
 import octants as oc
 
@@ -447,6 +447,13 @@ def test_what_cannot_run_again_is_refused(arch):
         for i in x:
             x.grad[i] = 0.0
 
+    count, slots = integers(0), integers([0, 0])
+
+    @oc.kernel
+    def deal(x: VEC, count: oc.types.ndarray(dtype=oc.i32, ndim=0), slots: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in x:
+            slots[oc.atomic_add(count[None], 1) % 2] = i
+
     @oc.ad.grad_replaced
     def replaced():
         bend(x, y)
@@ -461,6 +468,7 @@ def test_what_cannot_run_again_is_refused(arch):
 
     for step, text in (
         (lambda: shake(x, y), "draws random numbers"),
+        (lambda: deal(x, count, slots), "uses what atomic updates found"),
         (replaced, "gradients of their own"),
         (lambda: oc.ad.checkpoint(lambda number: bend(x, y), 3, [(x, y)]), "gradients of their own"),
         (lambda: x.fill(0.1), "those of|need"),
@@ -491,6 +499,77 @@ def test_another_state_is_refused_with_the_line(arch):
         distance(x, loss)
 
 
+def test_what_atomics_found_in_order_is_the_same_again(arch):
+    """Statements outside of loops deal the places out: they are the same each time."""
+
+    @oc.kernel
+    def turn(x: VEC, y: VEC, count: oc.types.ndarray(dtype=oc.i32, ndim=0)):
+        for i in oc.static(range(2)):
+            place = oc.atomic_add(count[None], 1)
+            y[place % 2] = oc.sin(x[i]) * (1.0 + 0.1 * place)
+
+    def run(**options):
+        loss, count = made(0.0), integers(1)
+        rows = [made([0.3, 0.7]), *(made([0.0, 0.0]) for _ in range(12))]
+        with oc.ad.Tape(loss, **options) as tape:
+            for number in range(12):
+                turn(*([rows[number % 2], rows[1 - number % 2]] if options else rows[number : number + 2]), count)
+            distance(rows[0 if options else 12], loss)
+        return tape, loss[None], rows[0].grad.to_numpy(), count[None]
+
+    tape, *found = run(memory=200)
+    assert tape.calls_again > 0
+    require_same(found, run()[1:], 1e-14)
+
+
+def test_elements_of_vectors_that_the_host_writes_are_those_of_the_time(arch):
+    def run(memory):
+        x, loss = made([0.3, 0.7]), made(0.0)
+        force = oc.Vector.field(2, oc.f64, shape=3)
+
+        @oc.kernel
+        def push(x: VEC):
+            for i in x:
+                x[i] = oc.sin(x[i] + force[1][i])
+
+        with oc.ad.Tape(loss, memory=memory) as tape:
+            for number in range(8):
+                force[1] = oc.Vector([0.1 * number, 0.4 - 0.05 * number])
+                push(x)
+            distance(x, loss)
+        return tape, loss[None], x.grad.to_numpy()
+
+    tape, *found = run(200)
+    assert tape.calls_again > 0
+    require_same(found, run("1MB")[1:], 1e-14)
+    x, derivative = np.array([0.3, 0.7]), np.ones(2)
+    for number in range(8):
+        inner = x + np.array([0.1 * number, 0.4 - 0.05 * number])
+        x, derivative = np.sin(inner), derivative * np.cos(inner)
+    np.testing.assert_allclose(found[1], derivative * 2 * (x - 0.25), rtol=1e-12)
+
+
+def test_whole_numbers_are_compared_to_the_last_digit(arch):
+    """Numbers that are added in any order may differ a little when they are added again; whole ones may not."""
+    table, x, y, loss = np.array([1_000_000, 7]), made([0.3, 0.7]), made([0.0, 0.0]), made(0.0)
+    R = oc.types.ndarray(dtype=oc.i64, ndim=1)
+
+    @oc.kernel
+    def bend(x: VEC, y: VEC, table: R):
+        for i in x:
+            y[i] = oc.sin(x[i]) * oc.cast(table[i] % 10 + 1, oc.f64)
+        for i in x:
+            table[0] += 10
+
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1105(.|\n)*another state(.|\n)*`bend`, called at"), oc.ad.Tape(loss, memory="1KB"):  # fmt: skip
+        for _ in range(5):
+            bend(x, y, table)
+            bend(y, x, table)
+            table[0] += 1
+        distance(x, loss)
+
+
+@pytest.mark.host_devices("the host looks at memory without a copy")
 def test_writes_through_views_are_found():
     x, y, loss = made([0.3, 0.7]), made([0.0, 0.0]), made(0.0)
     factor = made([1.0, 1.0], needs_grad=False)

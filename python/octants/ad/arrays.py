@@ -31,6 +31,12 @@ def is_torch(one) -> bool:
     return torch is not None and isinstance(one, torch.Tensor)
 
 
+def name_of(array) -> str:
+    """How a message calls it."""
+    name = getattr(array, "name", "")
+    return f"`{name}`" if name else repr(array)
+
+
 def has_gradients(array) -> bool:
     """Whether an array or field of the session has gradients."""
     return hasattr(array, "has_grad") and array.has_grad()

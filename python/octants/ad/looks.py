@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._fields.field import Field, user_line
 from .._matrix.struct import Struct
 from .._octants import Ndarray, refusal
-from .arrays import numbers_of
+from .arrays import name_of, numbers_of
 
 TYPE_CHECKING = False  # as `typing` says it, without its weight
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Looks:
         finally:
             self._is_noting = False
         if numbers.dtype.kind == "f":
-            where = array, _name_of(array), user_line()
+            where = array, name_of(array), user_line()
             self._found.update((number, where) for number in numbers.ravel().tolist() if _is_long(number))
 
     def __bool__(self) -> bool:
@@ -100,8 +100,3 @@ def _reals(value: Any) -> Iterator[float]:
         numbers: Any = value.to_numpy() if hasattr(value, "to_numpy") else value
         if getattr(getattr(numbers, "dtype", None), "kind", "") == "f" and numbers.size <= _MANY:
             yield from numbers.ravel().tolist()
-
-
-def _name_of(array) -> str:
-    name = getattr(array, "name", "")
-    return f"`{name}`" if name else repr(array)

@@ -18,6 +18,7 @@ from .arrays import (
     companion_owners,
     has_gradients,
     is_torch,
+    name_of,
     numbers_of,
     require_loss,
     set_all,
@@ -237,7 +238,7 @@ class _ByHand(Bystander):
     def _refuse_host(self, array, method: str) -> None:
         raise refusal(
             "OC1105",
-            f"`{method}` of {_name_of(array)} in the function that goes back for `{self.recorded.called.__name__}`: what the host computes has no second derivatives",
+            f"`{method}` of {name_of(array)} in the function that goes back for `{self.recorded.called.__name__}`: what the host computes has no second derivatives",
             "compute it in a kernel",
         )
 
@@ -248,7 +249,7 @@ class _ByHand(Bystander):
         if writer is not None and self._own.writer_since(array, 0) is None:
             raise refusal(
                 "OC1105",
-                f"the gradients of `{self.recorded.called.__name__}`, called at {self.recorded.line}, need what it saw of {_name_of(array)}, which `{method}` reads, and {writer} "
+                f"the gradients of `{self.recorded.called.__name__}`, called at {self.recorded.line}, need what it saw of {name_of(array)}, which `{method}` reads, and {writer} "
                 "has written there since",
                 "write to another array or to another row of it, or keep what the function for the gradients needs",
             )
@@ -496,7 +497,7 @@ class Tape:
             and has_gradients(array)
             and self._log.has_recorded(array)
         ):
-            self._host_read = _name_of(array), user_line()
+            self._host_read = name_of(array), user_line()
 
         if array is not self.loss and has_gradients(array) and watchers()[-1] is self:
             entries = self._log.entries
@@ -529,7 +530,7 @@ class Tape:
         read, line = self._host_read
         raise refusal(
             "OC1105",
-            f"`{method}` sets {_name_of(array)}, which has gradients, after the host has read in the same tape what kernels wrote to {read}, at {line}: "
+            f"`{method}` sets {name_of(array)}, which has gradients, after the host has read in the same tape what kernels wrote to {read}, at {line}: "
             "what is computed of it by the host has no derivatives",
             "copy with copy_from or in a kernel; or read or write in a function that oc.ad.no_grad decorates, to take the values as constants",
         )
@@ -760,11 +761,6 @@ class Tape:
 
     def _loss_value(self) -> float:
         return float(numbers_of(self.loss).reshape(()))
-
-
-def _name_of(array) -> str:
-    name = getattr(array, "name", "")
-    return f"`{name}`" if name else repr(array)
 
 
 def _seed(loss) -> None:

@@ -94,7 +94,7 @@ impl Kernel {
             }
             return Ok((result, record, None));
         }
-        if let Some(why) = code.compiled.differs_each_time() {
+        if let Some(why) = code.differs_each_time() {
             let text = format!(
                 "`{}` {why} in a Tape with memory=, which is something else when it runs again",
                 self.signature.name

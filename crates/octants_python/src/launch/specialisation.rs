@@ -62,6 +62,7 @@ pub struct Specialisation {
     pub plan: Option<DerivativePlan>,
     footprint: OnceLock<Footprint>,
     course: OnceLock<Course>,
+    differs_each_time: OnceLock<Option<&'static str>>,
     /// What names outside of the kernel stood for when it was made.
     pub globals: Option<Arc<Globals>>,
     /// What Python evaluated for the code, and evaluates again at each launch.
@@ -162,6 +163,7 @@ impl Specialisation {
             plan: None,
             footprint: OnceLock::new(),
             course: OnceLock::new(),
+            differs_each_time: OnceLock::new(),
             globals: None,
             evaluations: evaluations.clone(),
             runs_code,
@@ -234,6 +236,11 @@ impl Specialisation {
     /// In which order the code reads and surely writes its arrays. Found when it is first asked for.
     pub fn course(&self) -> &Course {
         self.course.get_or_init(|| self.compiled.course())
+    }
+
+    /// See [`CompiledKernel::differs_each_time`].
+    pub fn differs_each_time(&self) -> Option<&'static str> {
+        *self.differs_each_time.get_or_init(|| self.compiled.differs_each_time())
     }
 
     /// Whether it can ever fit again.
