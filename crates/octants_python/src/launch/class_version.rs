@@ -47,9 +47,9 @@ fn looked_up(class: &Bound<'_, PyType>) -> PyResult<u32> {
 ///
 /// The class lives.
 #[inline]
-unsafe fn read(class: *const u8) -> u32 {
+unsafe fn read(class: *const u32) -> u32 {
     // SAFETY: the word is part of every class, and aligned as that is; whether it is the version is another question.
-    unsafe { class.add(OFFSET).cast::<u32>().read() }
+    unsafe { class.byte_add(OFFSET).read() }
 }
 
 /// Tries out what this module relies on.
