@@ -454,6 +454,11 @@ def test_what_cannot_run_again_is_refused(arch):
         for i in x:
             slots[oc.atomic_add(count[None], 1) % 2] = i
 
+    @oc.kernel
+    def time(slots: oc.types.ndarray(dtype=oc.i32, ndim=1)):
+        for i in slots:
+            slots[i] = oc.cast(oc.clock_counter() % 2, oc.i32)
+
     @oc.ad.grad_replaced
     def replaced():
         bend(x, y)
@@ -469,6 +474,7 @@ def test_what_cannot_run_again_is_refused(arch):
     for step, text in (
         (lambda: shake(x, y), "draws random numbers"),
         (lambda: deal(x, count, slots), "uses what atomic updates found"),
+        (lambda: time(slots), "reads the clock"),
         (replaced, "gradients of their own"),
         (lambda: oc.ad.checkpoint(lambda number: bend(x, y), 3, [(x, y)]), "gradients of their own"),
         (lambda: x.fill(0.1), "those of|need"),

@@ -481,3 +481,28 @@ def test_who_shows_a_warning_of_a_tape_may_launch_in_it(tmp_path):
     program.write_text(WARNED_PROGRAM)
     ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
     assert ran.stdout == "over\n", ran.stderr
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_kernels_that_store_the_time_or_random_numbers(arch, grad):
+    """Their derivatives need neither: nothing of the loss follows from what the clock says, and what the numbers were stands in the array."""
+
+    @oc.kernel
+    def draw(weights: VEC, ticks: INTS):
+        for i in weights:
+            weights[i] = oc.random(oc.f64)
+        for i in ticks:
+            ticks[i] = oc.cast(oc.clock_counter() % 2, oc.i32)
+
+    @oc.kernel
+    def weighted(x: VEC, weights: VEC, loss: SCALAR):
+        for i in x:
+            loss[None] += weights[i] * x[i] ** 2
+
+    x, weights, loss = made([1.0, 2.0]), made([0.0, 0.0], needs_grad=grad), made(0.0)
+    with oc.ad.Tape(loss):
+        draw(weights, integers([0, 0]))
+        weighted(x, weights, loss)
+    drawn = weights.to_numpy()
+    assert drawn.any()
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * drawn * [1.0, 2.0])

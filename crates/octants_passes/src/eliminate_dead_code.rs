@@ -4,6 +4,7 @@
 //! Liveness from what is seen outside (writes to memory, failures, results) and keeps what is marked. A carried value that only
 //! feeds itself is therefore gone too. A `while` stays even when it is empty: it may be meant to run forever.
 
+use octants_ir::ops::{CellUse, Effects};
 use octants_ir::rewrite::{Parents, walk_all};
 use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
 
@@ -11,15 +12,16 @@ use crate::edit::slots::{set_params, set_results, yielded};
 
 /// Returns whether anything was taken out.
 pub(crate) fn eliminate_dead_code(kernel: &mut Kernel) -> bool {
-    eliminate(kernel, true)
-}
-
-/// Likewise of a kernel whose loops are known to end: a `while` goes, too, if nobody needs what it gives.
-pub(crate) fn eliminate_dead_code_and_whiles(kernel: &mut Kernel) -> bool {
     eliminate(kernel, false)
 }
 
-fn eliminate(kernel: &mut Kernel, whiles_stay: bool) -> bool {
+/// Likewise of a kernel that runs another one again, for what that gave: its loops are known to end, so a `while` goes, too, if nobody needs what it gives, and
+/// so do clocks that nobody reads and random numbers that nobody uses.
+pub(crate) fn eliminate_dead_code_again(kernel: &mut Kernel) -> bool {
+    eliminate(kernel, true)
+}
+
+fn eliminate(kernel: &mut Kernel, is_again: bool) -> bool {
     let mut marks = Liveness {
         parents: Parents::new(kernel),
         live_ops: SideTable::new(false),
@@ -27,7 +29,7 @@ fn eliminate(kernel: &mut Kernel, whiles_stay: bool) -> bool {
         updates: updates_of_locals(kernel),
         pending: Vec::new(),
         kernel,
-        whiles_stay,
+        is_again,
     };
     marks.roots();
     while let Some(value) = marks.pending.pop() {
@@ -68,7 +70,7 @@ struct Liveness<'k> {
     live_values: SideTable<Value, bool>,
     updates: SideTable<Value, Vec<Op>>,
     pending: Vec<Value>,
-    whiles_stay: bool,
+    is_again: bool,
 }
 
 impl Liveness<'_> {
@@ -77,7 +79,12 @@ impl Liveness<'_> {
         walk_all(self.kernel, &mut |op| {
             let seen = match &self.kernel.ops[op].kind {
                 OpKind::Return => true,
-                OpKind::While => self.whiles_stay,
+                OpKind::While => !self.is_again,
+                // What a function does is not known here.
+                OpKind::Call(_) => true,
+                kind if self.is_again && kind.effects().contains(Effects::NONDETERMINISTIC) => {
+                    kind.info().cell != CellUse::Nothing
+                }
                 kind => kind.stays() && !is_update_of_local(self.kernel, op),
             };
             if seen {

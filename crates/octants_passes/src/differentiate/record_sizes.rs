@@ -38,7 +38,7 @@ use super::size_once::size_once;
 use super::told::Numbers;
 use crate::differentiate::refusal::Refusal;
 use crate::differentiate::refusal::RefusalKind;
-use crate::eliminate_dead_code::eliminate_dead_code_and_whiles;
+use crate::eliminate_dead_code::eliminate_dead_code_again;
 
 /// A kernel that computes how much a run keeps.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ impl Counting {
         let loc = counting.ops[end].loc;
         Builder::at(&mut counting, body, loc).returns(&[]);
         counting.results.clear();
-        eliminate_dead_code_and_whiles(&mut counting);
+        eliminate_dead_code_again(&mut counting);
         Self { kernel: counting, sizes, updates }
     }
 

@@ -31,7 +31,7 @@ use crate::differentiate::primal::is_no_primal;
 use crate::differentiate::refusal::Refusal;
 use crate::differentiate::refusal::RefusalKind;
 use crate::edit::slots::yielded;
-use crate::eliminate_dead_code::eliminate_dead_code_and_whiles;
+use crate::eliminate_dead_code::eliminate_dead_code_again;
 use crate::promote_locals;
 use facts::Facts;
 use places::Kept;
@@ -101,11 +101,11 @@ fn reverse_with(
     let body = kernel.body;
     Builder::at(kernel, body, loc).returns(&[]);
     kernel.results.clear();
-    eliminate_dead_code_and_whiles(kernel);
+    eliminate_dead_code_again(kernel);
     if ops_in(kernel, body).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape) {
         // What is added to an adjoint after its last read is dead only once the variable is a value, and so is the tape that it was computed from.
         promote_locals(kernel);
-        eliminate_dead_code_and_whiles(kernel);
+        eliminate_dead_code_again(kernel);
     }
     let has_companion = |base: Value| companion_of[base].is_some();
     let unkept = stale_reads::check(&primal, kernel, &origin, has_companion, leaving, refusals);

@@ -36,7 +36,7 @@ use super::Reverse;
 use super::places::Kept;
 use crate::differentiate::size_once::size_once;
 use crate::edit::slots::yielded;
-use crate::eliminate_dead_code::eliminate_dead_code_and_whiles;
+use crate::eliminate_dead_code::eliminate_dead_code_again;
 
 /// What a reverse kernel keeps.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl Reverse<'_> {
         self.size_top(template, &sizing);
         self.b().returns(&[]);
         self.kernel.results.clear();
-        eliminate_dead_code_and_whiles(self.kernel);
+        eliminate_dead_code_again(self.kernel);
         size_once(self.kernel, &|kernel, op| is_count(kernel, op, sizes));
         let stride = 2 + live.scalars.len();
         let varies = (0..tasks.len()).map(|task| counts_keepers(self.kernel, sizes, task * stride + 1));
