@@ -8,7 +8,7 @@ use octants_ir::{Kernel, LocData};
 use octants_passes::analysis::{Course, Footprint, Touched, differs_each_time};
 use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
-    Arguments, Context, EarlyReleases, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
+    Arguments, Context, DeferredFrees, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
     LiveStream, Memory, Mirror, Printed,
 };
 
@@ -150,8 +150,8 @@ impl CompiledKernel {
 
     /// Memory of the session that is given back while there are handles to it.
     #[inline]
-    pub fn early_releases(&self) -> &EarlyReleases {
-        self.context().early_releases()
+    pub fn deferred_frees(&self) -> &DeferredFrees {
+        self.context().deferred_frees()
     }
 
     /// Whether arrays of the host are arguments in place; else they are given as a [`Mirror`].

@@ -4,7 +4,7 @@ use octants_hal::Fault as Record;
 use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
 use octants_ir::{Const, Scalar, SiteKind, SiteTable};
-use octants_runtime::{FaultReport, LateFault};
+use octants_runtime::{DeferredFault, FaultReport};
 
 use crate::error::{Error, Fault};
 
@@ -15,7 +15,7 @@ pub(crate) fn describe_all(kernel: &str, sites: &SiteTable, report: &FaultReport
 }
 
 /// What a launch of before reports that nobody waited for.
-pub(crate) fn describe_late(late: &LateFault) -> Error {
+pub(crate) fn describe_late(late: &DeferredFault) -> Error {
     match describe(&late.kernel.name, &late.sites, &late.fault) {
         Some(fault) => Error::Late(Box::new(fault)),
         None => Error::internal("launch", "code names a site that its plan lacks"),

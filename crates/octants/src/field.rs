@@ -154,7 +154,7 @@ impl Tree {
     /// Gives the memory back as soon as no launch is in the middle of using it. Fields of the tree refuse from now on.
     pub fn destroy(&self) -> Result<(), Error> {
         self.context.check().map_err(|_| STALE)?;
-        let releases = self.context.early_releases();
+        let releases = self.context.deferred_frees();
         releases.announce();
         self.base.store(0, Ordering::SeqCst);
         let memory = self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -180,7 +180,7 @@ impl Tree {
         if let Some(sparse) = &self.sparse {
             sparse.interrupted.store(true, Ordering::Release);
             // Addresses are put together anew, so that the next launch comes by.
-            self.context.early_releases().announce();
+            self.context.deferred_frees().announce();
         }
     }
 
@@ -190,7 +190,7 @@ impl Tree {
     fn repair(&self, sparse: &SparseMemory) -> Result<(), Error> {
         let memory = self.memory()?;
         if memory.is_in_use() {
-            self.context.early_releases().announce();
+            self.context.deferred_frees().announce();
             return Ok(());
         }
         sparse.interrupted.store(false, Ordering::Release);

@@ -12,7 +12,7 @@ use crate::compiled::CompiledKernel;
 use crate::error::{Error, LaunchError};
 use crate::gradient::{Compile, Gradient};
 use crate::host_sizing::HostSizing;
-use crate::meetings::MeetingCheck;
+use crate::race_check::RaceSearch;
 
 /// A kernel that keeps what its derivative needs, compiled in a session.
 pub struct Recorder {
@@ -72,7 +72,7 @@ pub struct RunPlan {
     /// Parameters without storage for a derivative that what the kernel computes depends on.
     pub constants: Vec<usize>,
     /// In debug mode: what is right about the derivative only if iterations do not meet, which its runs show.
-    pub meetings: Option<MeetingCheck>,
+    pub races: Option<RaceSearch>,
     /// It is the plan for launches of which this holds. The others are recorded.
     pub condition: Option<Box<LaunchOrder>>,
 }

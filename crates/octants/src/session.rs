@@ -25,9 +25,9 @@ use crate::intern::Interner;
 use crate::kernel_source::KernelSource;
 use crate::kernel_store::{CacheOptions, KernelIr, KernelStore};
 use crate::launch_keys::LaunchKeys;
-use crate::meetings::MeetingCheck;
 use crate::options::{Arch, SessionOptions};
 use crate::pool_growth::{GrowthHandle, GrowthKeeper, PoolGrowth};
+use crate::race_check::RaceSearch;
 use crate::recording::{DualRecording, Recorder, RunPlan};
 use crate::wait::{wait, wait_for_all};
 
@@ -290,7 +290,7 @@ impl Session {
         let condition = derivative.order.clone().filter(|_| derivative.is_conditional).map(Box::new);
         let watched =
             if kernel.options.debug { possible_races(kernel, storage).ok().flatten() } else { None };
-        let meetings = watched.map(MeetingCheck::new);
+        let races = watched.map(RaceSearch::new);
         let mut recorder = None;
         if let Some(recording) = derivative.recording.take() {
             let compile = |kernel: Kernel| self.compile(kernel, begin.elapsed(), cancel);
@@ -300,7 +300,7 @@ impl Session {
             let made = Recorder::new(derivative, recording, has_tapes, limit, compile, unchecked)?;
             recorder = Some(made);
         }
-        Ok(Ok(RunPlan { recorder, sinks, constants, meetings, condition }))
+        Ok(Ok(RunPlan { recorder, sinks, constants, races, condition }))
     }
 
     /// The derivative in forward mode of that in reverse mode: products of second derivatives with a direction. `gradients` and `duals` say what lies beside the

@@ -14,7 +14,7 @@ pub(crate) fn runs_at_once(context: &Context) -> bool {
 /// Called after the host has waited for something: tells what failed in launches that nobody waited for.
 #[inline]
 pub(crate) fn told_late(context: &Context) -> Result<(), Error> {
-    match context.take_late_fault() {
+    match context.take_deferred_fault() {
         None => Ok(()),
         Some(late) => Err(describe_late(&late)),
     }

@@ -6,8 +6,8 @@ mod driver;
 mod native;
 mod ptx;
 mod ptx_launch_order;
-mod ptx_mends;
 mod ptx_target;
+mod ptx_workarounds;
 
 pub use driver::{CodegenError, CompiledTask, KernelCode, KernelText, TaskStore};
 pub use native::{NativeOptions, compile_native, native_identity, native_text};

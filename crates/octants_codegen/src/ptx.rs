@@ -8,8 +8,8 @@ use octants_llvm_sys::{OptLevel, Options, Output, Target};
 
 use crate::driver::{CodegenError, CompileOptions, KernelCode, KernelText, TaskStore, compile, text};
 use crate::ptx_launch_order::{can_wait, with_waits};
-use crate::ptx_mends::mend;
 use crate::ptx_target::PtxTarget;
+use crate::ptx_workarounds::mend;
 
 /// How to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

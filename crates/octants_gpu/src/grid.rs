@@ -1,6 +1,6 @@
 //! From a task's [`LaunchShape`] to a grid: how many blocks a launch has, by its points, and by what the device runs at once.
 
-use octants_hal::{Dealing, DeviceRangeDomain, Grid, LaunchShape, RangeDomain};
+use octants_hal::{DeviceRangeDomain, Grid, LaunchShape, PointMapping, RangeDomain};
 
 /// Blocks of a grid, at most, as the driver says for its first axis.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
@@ -52,10 +52,10 @@ impl FunctionShape {
 
     fn limited(&self, blocks: u64, max_threads: Option<u32>) -> GridSize {
         let block = self.shape.block;
-        let (most, threads) = match (max_threads, self.shape.dealing) {
+        let (most, threads) = match (max_threads, self.shape.mapping) {
             (None, _) => (MAX_BLOCKS, block),
-            (Some(most), Dealing::Points) => ((most / block).max(1).into(), most.clamp(1, block)),
-            (Some(most), Dealing::Tiles { .. }) => ((most / block).max(1).into(), block),
+            (Some(most), PointMapping::Points) => ((most / block).max(1).into(), most.clamp(1, block)),
+            (Some(most), PointMapping::Tiles { .. }) => ((most / block).max(1).into(), block),
         };
         GridSize { blocks: blocks.min(most) as u32, threads }
     }

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use octants_hal::{
-    Address, Cancel, Capabilities, Dealing, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain,
-    Event, Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
-    RangeDomain, Rows, Stream, StreamPriority,
+    Address, Cancel, Capabilities, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain, Event,
+    Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
+    PointMapping, RangeDomain, Rows, Stream, StreamPriority,
 };
 
 use crate::device::GpuDevice;
@@ -323,16 +323,16 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn grids_follow_the_points_and_what_is_resident() {
-    let tiles = Dealing::Tiles { across: 32, points: 4, rows: 1 };
+    let tiles = PointMapping::Tiles { across: 32, points: 4, rows: 1 };
     let cover = LaunchShape {
         block: 256,
-        dealing: Dealing::Points,
+        mapping: PointMapping::Points,
         grid: Grid::Cover,
         shared_bytes: 0,
         deep_stack: false,
         waits: false,
     };
-    let resident = LaunchShape { dealing: tiles, grid: Grid::Resident, ..cover };
+    let resident = LaunchShape { mapping: tiles, grid: Grid::Resident, ..cover };
     let ((), log) = with_fake(nothing, || {
         let device = open().unwrap();
         for (shape, points, max_threads) in [
@@ -342,7 +342,7 @@ fn grids_follow_the_points_and_what_is_resident() {
             (cover, 1000, Some(1)),
             (cover, 1000, Some(512)),
             (LaunchShape { block: 64, ..cover }, 1000, None),
-            (LaunchShape { dealing: tiles, ..cover }, 4097, None),
+            (LaunchShape { mapping: tiles, ..cover }, 4097, None),
             (resident, 4096, None),
             (resident, 1 << 30, None),
             (LaunchShape { grid: Grid::Several, ..cover }, 256 << 4, None),
@@ -514,7 +514,7 @@ fn what_a_function_takes_is_what_the_driver_says() {
 fn bounds_on_the_device_take_one_wave_of_blocks() {
     let shape = LaunchShape {
         block: 128,
-        dealing: Dealing::Tiles { across: 32, points: 1, rows: 1 },
+        mapping: PointMapping::Tiles { across: 32, points: 1, rows: 1 },
         grid: Grid::Cover,
         ..LaunchShape::default()
     };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::device::{Address, Device, Event, Module, Rows, SharedMemory, Stream, StreamPriority};
 use crate::error::DeviceError;
-use crate::hand_on;
+use crate::forward_verbs;
 use crate::image::Image;
 use crate::launch::Launch;
 
@@ -84,7 +84,7 @@ impl FailingDevice {
 
 // SAFETY: the device behind it keeps the contract, and a verb that fails does nothing.
 unsafe impl Device for FailingDevice {
-    hand_on!(
+    forward_verbs!(
         name,
         capabilities,
         clock_rate,

@@ -33,7 +33,7 @@ mod error;
 pub mod failing;
 mod fault;
 pub mod forked;
-mod hand_on;
+mod forward_verbs;
 pub mod host;
 mod image;
 mod launch;
@@ -51,7 +51,7 @@ pub use device::{
 };
 pub use error::DeviceError;
 pub use fault::{FAULT_ARGUMENTS, Fault, FaultRecord};
-pub use hand_on::forgotten_verbs;
+pub use forward_verbs::forgotten_verbs;
 pub use image::{Image, ImagePart};
 pub use launch::{
     Copied, DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain, Summand,
@@ -60,5 +60,5 @@ pub use pages::BackedPages;
 pub use prints::{
     DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, PrintQueue, PrintRing, PushError, RING_HEADER,
 };
-pub use shape::{Dealing, Grid, LaunchShape};
+pub use shape::{Grid, LaunchShape, PointMapping};
 pub use usage::FunctionUsage;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct LaunchShape {
     /// Threads of a block.
     pub block: u32,
-    pub dealing: Dealing,
+    pub mapping: PointMapping,
     pub grid: Grid,
     /// Bytes of memory that the threads of a block share, apart from what the code declares itself.
     pub shared_bytes: u32,
@@ -22,7 +22,7 @@ pub struct LaunchShape {
 
 /// Which points a block takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Dealing {
+pub enum PointMapping {
     /// One for each of its threads, numbered along the flattened iteration space. The code is right for blocks of any size.
     Points,
     /// A tile: a rectangle of the last two axes, or a piece of a single one. Each thread has so many `points` of the last axis in so many
@@ -48,7 +48,7 @@ impl Default for LaunchShape {
     fn default() -> Self {
         Self {
             block: 256,
-            dealing: Dealing::Points,
+            mapping: PointMapping::Points,
             grid: Grid::Cover,
             shared_bytes: 0,
             deep_stack: false,
@@ -63,7 +63,7 @@ impl LaunchShape {
 
     /// How many blocks there is work for; `bounds` has `lo` and `hi` of each axis, and no axis is empty.
     pub fn blocks(&self, bounds: &[i64], points: u64) -> u64 {
-        let Dealing::Tiles { across: most_across, points, rows } = self.dealing else {
+        let PointMapping::Tiles { across: most_across, points, rows } = self.mapping else {
             return points.div_ceil(self.block.into());
         };
         let extent = |axis: &[i64]| axis[1].abs_diff(axis[0]);
@@ -89,7 +89,7 @@ mod tests {
     fn blocks_cover_the_points() {
         let points = LaunchShape::default();
         assert_eq!(points.blocks(&[0, 1000], 1000), 4);
-        let line = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4, rows: 1 }, ..points };
+        let line = LaunchShape { mapping: PointMapping::Tiles { across: 32, points: 4, rows: 1 }, ..points };
         assert_eq!(line.blocks(&[0, 1024], 1024), 1);
         assert_eq!(line.blocks(&[0, 1025], 1025), 2);
         assert_eq!(line.blocks(&[1, 1025], 1024), 2, "columns are counted from 0");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn tiles_of_short_rows_have_more_of_them() {
         let tiles = LaunchShape {
-            dealing: Dealing::Tiles { across: 32, points: 4, rows: 1 },
+            mapping: PointMapping::Tiles { across: 32, points: 4, rows: 1 },
             ..LaunchShape::default()
         };
         assert_eq!(tiles.blocks(&[1, 16383, 1, 16383], 16382 * 16382), 2048 * 128);
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(tiles.blocks(&[0, 5, 0, 429_496_731], 5 * 429_496_731), 3_355_444);
         let most = i64::from(i32::MAX);
         assert_eq!(tiles.blocks(&[-most, most, -most, most], u64::MAX), 1 << 54);
-        let twice = LaunchShape { dealing: Dealing::Tiles { across: 32, points: 4, rows: 2 }, ..tiles };
+        let twice = LaunchShape { mapping: PointMapping::Tiles { across: 32, points: 4, rows: 2 }, ..tiles };
         assert_eq!(twice.blocks(&[0, 33, 0, 129], 33 * 129), 3 * 2);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use harness::gpu_text::{input, kernel, tasks, whole_numbers};
 use harness::oracle::{Input, check_gpu};
-use octants_hal::{Dealing, Grid};
+use octants_hal::{Grid, PointMapping};
 use octants_ir::{Const, Scalar};
 
 #[test]
@@ -29,7 +29,7 @@ kernel @shift(%x "x": array<{name}, 1>, %y "y": array<{name}, 1>, %lo "lo": i32,
 }}"#
         );
         let shape = tasks(&text)[0].shape;
-        assert_eq!(shape.dealing, Dealing::Tiles { across: 32, points, rows: 1 }, "of {name}");
+        assert_eq!(shape.mapping, PointMapping::Tiles { across: 32, points, rows: 1 }, "of {name}");
         let n = 256 * points as i32 * 3;
         for (lo, hi) in [(1, n - 1), (1, 2), (n / 3, 2 * n / 3), (5, n / 2 + 3), (3, 3)] {
             let bounds = [Input::Scalar(Const::i32(lo)), Input::Scalar(Const::i32(hi))];
@@ -155,7 +155,7 @@ kernel @k(%x "x": array<f32, 1>, %n "n": i32) {
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Points);
+    assert_eq!(tasks(text)[0].shape.mapping, PointMapping::Points);
     check_gpu(&kernel(text), &[input(Scalar::F32, &[1000]), Input::Scalar(Const::i32(999))], |_| 0.0);
 }
 
@@ -233,13 +233,13 @@ kernel @inner(%x "x": array<f32, 2>, %y "y": array<f32, 2>) {
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4, rows: 2 });
+    assert_eq!(tasks(text)[0].shape.mapping, PointMapping::Tiles { across: 32, points: 4, rows: 2 });
     for shape in [[12, 384], [5, 40], [9, 130], [4, 4]] {
         check_gpu(&kernel(text), &[input(Scalar::F32, &shape), input(Scalar::F32, &shape)], |_| 0.0);
     }
     // Every second point: no group would be whole.
     let checkered = text.replace("%s: u1 = ne %j, %odd", "%t: i32 = mod %j, %odd\n %s: u1 = ne %t, %none");
-    assert_eq!(tasks(&checkered)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
+    assert_eq!(tasks(&checkered)[0].shape.mapping, PointMapping::Tiles { across: 32, points: 1, rows: 1 });
 }
 
 #[test]
@@ -265,7 +265,7 @@ kernel @ends(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %s "s": array<f32, 1>
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 4, rows: 1 });
+    assert_eq!(tasks(text)[0].shape.mapping, PointMapping::Tiles { across: 32, points: 4, rows: 1 });
     for n in [1, 2, 3, 1024, 2500] {
         let inputs = [input(Scalar::F32, &[n]), input(Scalar::F32, &[n]), input(Scalar::F32, &[1])];
         check_gpu(&kernel(text), &inputs, |_| 1e-5);
@@ -273,7 +273,7 @@ kernel @ends(%x "x": array<f32, 1>, %y "y": array<f32, 1>, %s "s": array<f32, 1>
     // Neither side is empty: either may be the common one.
     let both = text.replace("if %c {\n", "if %c {\n store %x[%i], %one_\n");
     let both = both.replace("%a: u1 = ge", "%one_: f32 = const 1.0\n %a: u1 = ge");
-    assert_eq!(tasks(&both)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
+    assert_eq!(tasks(&both)[0].shape.mapping, PointMapping::Tiles { across: 32, points: 1, rows: 1 });
 }
 
 #[test]
@@ -465,7 +465,7 @@ kernel @fold(%x "x": array<f32, 1>, %m "m": array<f32, 2>, %y "y": array<f32, 1>
   }
   return
 }"#;
-    assert_eq!(tasks(text)[0].shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
+    assert_eq!(tasks(text)[0].shape.mapping, PointMapping::Tiles { across: 32, points: 1, rows: 1 });
     let kernel = kernel(text);
     for n in [40, 37] {
         for lo in [0, 4, 3] {
@@ -506,7 +506,7 @@ kernel @gather(%x "x": array<tensor<f32, 2>, 2>, %k "k": array<i32, 1>, %y "y": 
   return
 }"#;
     let emitted = &tasks(text)[0];
-    assert_eq!(emitted.shape.dealing, Dealing::Tiles { across: 32, points: 1, rows: 1 });
+    assert_eq!(emitted.shape.mapping, PointMapping::Tiles { across: 32, points: 1, rows: 1 });
     assert!(emitted.text.lines().any(|line| line.contains("load float") && line.contains("align 8")));
     for (n, lo) in [(9, 0), (8, 3)] {
         let entries = |ty, count| whole_numbers(ty, count as usize);
@@ -602,8 +602,8 @@ kernel @count(%x "x": array<i32, AXES>, %lo "lo": i32, LIST) {
         let text = two.replace("FROM", from);
         let shape = tasks(&text)[0].shape;
         assert_eq!(
-            (shape.dealing, shape.grid),
-            (Dealing::Tiles { across: 8, points: 1, rows: 1 }, Grid::Several)
+            (shape.mapping, shape.grid),
+            (PointMapping::Tiles { across: 8, points: 1, rows: 1 }, Grid::Several)
         );
         for (rows, columns) in [(70, 33), (5, 100), (40, 3)] {
             let begin = if from == "%lo" { lo } else { 0 };
@@ -641,7 +641,7 @@ kernel @entries(%x "x": array<f32, 3>, %s "s": array<f32, 1>, %n "n": i32) {
     for bound in ["%n", "%four"] {
         let text = text.replace("BOUND", bound);
         let shape = tasks(&text)[0].shape;
-        assert_eq!((shape.dealing, shape.grid), (Dealing::Points, Grid::Resident));
+        assert_eq!((shape.mapping, shape.grid), (PointMapping::Points, Grid::Resident));
         let n = Input::Scalar(Const::i32(99));
         check_gpu(&kernel(&text), &[input(Scalar::F32, &[100, 3, 4]), input(Scalar::F32, &[1]), n], |_| 0.0);
     }

@@ -25,7 +25,6 @@
 // This is a boundary crate: it calls C and makes memory executable.
 #![allow(unsafe_code)]
 
-mod announce;
 mod compile;
 mod device_library;
 mod elf;
@@ -33,6 +32,7 @@ mod fatal;
 mod gpu_approximations;
 mod gpu_contraction;
 mod handles;
+mod jit_symbols;
 mod load;
 mod machines;
 mod pipeline;

@@ -8,8 +8,8 @@
 use std::fmt;
 use std::ptr;
 
-use crate::announce::{Announced, NamedCode, announce};
 use crate::elf::{self, MACHINE_AARCH64, MACHINE_X86_64, Object, Place};
+use crate::jit_symbols::{NamedCode, PublishedSymbols, publish};
 use crate::relocate::{Machine, STUB_BYTES, SymbolAccess, aarch64::AARCH64, x86_64::X86_64};
 use crate::resolve;
 
@@ -39,7 +39,7 @@ impl std::error::Error for LoadError {}
 /// Code in memory. The addresses that it gave are valid until it is dropped.
 pub struct Loaded {
     /// Kept for its `Drop`: tools forget the code before its memory goes.
-    _announced: Announced,
+    _published: PublishedSymbols,
     /// Kept for its `Drop`.
     mapping: Mapping,
     /// Name and address, sorted by name.
@@ -102,10 +102,10 @@ pub fn load(bytes: &[u8], symbols: &[(&str, *const ())]) -> Result<Loaded, LoadE
         })
         .collect();
     let placed: Vec<_> = plan.sections.iter().map(|offset| offset.map(|offset| base + offset)).collect();
-    let announced = announce(bytes, &object, &placed, &named);
+    let published = publish(bytes, &object, &placed, &named);
     let mut functions: Vec<_> = named.iter().map(|code| (code.name.to_owned(), code.address)).collect();
     functions.sort_unstable();
-    Ok(Loaded { _announced: announced, mapping, functions })
+    Ok(Loaded { _published: published, mapping, functions })
 }
 
 /// The address of each undefined symbol that a relocation needs, by the symbol's index.

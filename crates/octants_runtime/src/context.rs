@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use octants_hal::{Cancel, Capabilities, Device, DeviceError, FaultRecord, Function, Module, Stream, forked};
 
-use crate::early_release::EarlyReleases;
+use crate::deferred_faults::{DeferredFault, DeferredFaults};
+use crate::deferred_free::DeferredFrees;
 use crate::host_writes::HostWrites;
-use crate::late_faults::{LateFault, LateFaults};
 use crate::launch_log::LaunchLog;
 use crate::profiler::{ProfiledDevice, Profiler, RangeMarker};
 use crate::release::MemoryReleases;
@@ -38,7 +38,7 @@ pub struct Context {
     modules: RetiredModules,
     shared: SharedPool,
     log: LaunchLog,
-    late_faults: LateFaults,
+    deferred_faults: DeferredFaults,
     profiler: Arc<Profiler>,
     /// What launches look at that nobody waits for: they end early when the session does.
     abandon: Cancel,
@@ -53,7 +53,7 @@ pub struct Context {
     counts_writes: bool,
     /// Whether work in the default stream is over when the verb that tells of it is.
     runs_at_once: bool,
-    early_releases: EarlyReleases,
+    deferred_frees: DeferredFrees,
     releases: MemoryReleases,
     /// Who has it has taken some of those, to give them back.
     freeing: Mutex<()>,
@@ -96,7 +96,7 @@ impl Context {
             modules: RetiredModules::default(),
             shared: SharedPool::new(&device),
             log: LaunchLog::default(),
-            late_faults: LateFaults::new(&device),
+            deferred_faults: DeferredFaults::new(&device),
             profiler,
             abandon: Cancel::new(),
             stops: StopWords::default(),
@@ -105,7 +105,7 @@ impl Context {
             births: HostWrites::default(),
             counts_writes,
             runs_at_once,
-            early_releases: EarlyReleases::default(),
+            deferred_frees: DeferredFrees::default(),
             releases: MemoryReleases::new(),
             freeing: Mutex::new(()),
             device,
@@ -256,8 +256,8 @@ impl Context {
 
     /// Memory that is given back while there are handles to it.
     #[inline]
-    pub fn early_releases(&self) -> &EarlyReleases {
-        &self.early_releases
+    pub fn deferred_frees(&self) -> &DeferredFrees {
+        &self.deferred_frees
     }
 
     /// Streams for branches.
@@ -277,12 +277,12 @@ impl Context {
 
     /// A check that failed in a launch that nobody waited for: told once, to who waits for the device.
     #[inline]
-    pub fn take_late_fault(&self) -> Option<LateFault> {
-        self.late_faults.take()
+    pub fn take_deferred_fault(&self) -> Option<DeferredFault> {
+        self.deferred_faults.take()
     }
 
-    pub(crate) fn late_faults(&self) -> &LateFaults {
-        &self.late_faults
+    pub(crate) fn deferred_faults(&self) -> &DeferredFaults {
+        &self.deferred_faults
     }
 
     /// What the session records of itself.

@@ -217,7 +217,7 @@ impl Memory {
 
     /// Whether a kernel may still be at work on it, also one of before a reset.
     pub fn is_in_use(&self) -> bool {
-        if self.context.early_releases().any_launch() {
+        if self.context.deferred_frees().any_launch() {
             return true;
         }
         let uses = self.uses.users();

@@ -89,7 +89,7 @@ pub struct LaunchEnv<'a> {
     /// Gets what the kernel prints, when the launch is over.
     pub prints: Option<PrintSink<'a>>,
     /// Nobody waits for the sake of checks that may be told late, [`SiteTable::may_be_late`](octants_ir::SiteTable::may_be_late):
-    /// [`Context::take_late_fault`] gives what failed.
+    /// [`Context::take_deferred_fault`] gives what failed.
     pub reports_late: bool,
 }
 

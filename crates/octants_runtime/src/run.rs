@@ -171,7 +171,7 @@ unsafe fn run_on_device<I>(
     let is_late = reports_late && context.prints.is_none() && results.is_empty() && plan.sites.may_be_late();
     let report = match list.report {
         Some(_) if is_late && !owner.device().is_immediate(context.stream) => {
-            context.memory.fault = version.late_record()?;
+            context.memory.fault = version.deferred_record()?;
             None
         }
         Some(layout) => {

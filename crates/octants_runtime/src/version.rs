@@ -98,7 +98,7 @@ pub struct Version<I> {
     commands: CommandList,
     has_copies: bool,
     /// Where the device sees the record of faults of launches that report late.
-    late_record: OnceLock<Address>,
+    deferred_record: OnceLock<Address>,
     info: I,
 }
 
@@ -133,7 +133,7 @@ impl<I> Version<I> {
             has_copies: has_copies(&plan),
             plan,
             commands: CommandList::default(),
-            late_record: OnceLock::new(),
+            deferred_record: OnceLock::new(),
             info,
         };
         for task in &tasks {
@@ -183,13 +183,13 @@ impl<I> Version<I> {
     }
 
     /// The record of faults of all launches that report late.
-    pub(crate) fn late_record(&self) -> Result<Address, DeviceError> {
-        if let Some(&record) = self.late_record.get() {
+    pub(crate) fn deferred_record(&self) -> Result<Address, DeviceError> {
+        if let Some(&record) = self.deferred_record.get() {
             return Ok(record);
         }
-        let record = self.context.late_faults().add(&self.origin, &self.plan.sites)?;
+        let record = self.context.deferred_faults().add(&self.origin, &self.plan.sites)?;
         // If two threads made one, the other stays unused.
-        Ok(*self.late_record.get_or_init(|| record))
+        Ok(*self.deferred_record.get_or_init(|| record))
     }
 
     /// The kernel's name in profiles.

@@ -93,7 +93,7 @@ fn the_host_does_not_wait_for_a_launch_that_reports_late() {
         launch();
         device.take_trace();
         launch();
-        assert!(context.take_late_fault().is_none());
+        assert!(context.take_deferred_fault().is_none());
         device.take_trace()
     };
     let waits = |trace: &[String]| trace.iter().any(|line| line.starts_with("synchronise"));

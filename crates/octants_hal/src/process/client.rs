@@ -16,7 +16,7 @@ use crate::error::DeviceError;
 use crate::forked;
 use crate::image::Image;
 use crate::launch::{DeviceBound, Domain, Launch, LaunchContext};
-use crate::shape::{Dealing, Grid};
+use crate::shape::{Grid, PointMapping};
 use crate::usage::FunctionUsage;
 
 /// Bytes of a copy that travel in one message. Chosen.
@@ -426,9 +426,9 @@ unsafe impl Device for ProcessDevice {
                     Grid::Several => 1,
                     Grid::Resident => 2,
                 });
-                match shape.dealing {
-                    Dealing::Points => request.words(&[]),
-                    Dealing::Tiles { across, points, rows } => {
+                match shape.mapping {
+                    PointMapping::Points => request.words(&[]),
+                    PointMapping::Tiles { across, points, rows } => {
                         request.words(&[across.into(), points.into(), rows.into()])
                     }
                 };

@@ -12,7 +12,7 @@ use crate::image::{Image, ImagePart};
 use crate::launch::{
     DeviceBound, DeviceRangeDomain, Domain, Launch, LaunchContext, LaunchMemory, RangeDomain,
 };
-use crate::shape::{Dealing, Grid, LaunchShape};
+use crate::shape::{Grid, LaunchShape, PointMapping};
 
 /// A device, and what a compiler for it wants to know.
 pub struct Opened {
@@ -309,13 +309,13 @@ unsafe fn load(device: &dyn Device, request: &mut Reader<'_>) -> io::Result<Resu
             1 => Grid::Several,
             _ => Grid::Resident,
         };
-        let dealing = match request.words()?[..] {
+        let mapping = match request.words()?[..] {
             [across, points, rows] => {
-                Dealing::Tiles { across: across as u32, points: points as u32, rows: rows as u32 }
+                PointMapping::Tiles { across: across as u32, points: points as u32, rows: rows as u32 }
             }
-            _ => Dealing::Points,
+            _ => PointMapping::Points,
         };
-        parts.push((symbol, bytes, LaunchShape { block, dealing, grid, shared_bytes, deep_stack, waits }));
+        parts.push((symbol, bytes, LaunchShape { block, mapping, grid, shared_bytes, deep_stack, waits }));
     }
     let parts: Vec<_> =
         parts.iter().map(|(symbol, bytes, shape)| ImagePart { symbol, bytes, shape: *shape }).collect();

@@ -102,7 +102,7 @@ impl Choice {
             }
             Self::Tiles { tiling, .. } => LaunchShape {
                 block: tiling.block,
-                dealing: tiling.dealing(),
+                mapping: tiling.mapping(),
                 grid: tiling.grid,
                 ..LaunchShape::default()
             },

@@ -10,7 +10,7 @@
 //! One division for each tile instead of one for each point and axis; numbers of tiles have 64 bits, what a thread adds to them has
 //! 32. Where the last axis is shorter than a tile is wide, tiles are narrower and have more rows.
 
-use octants_hal::{Dealing, LaunchShape};
+use octants_hal::{LaunchShape, PointMapping};
 use octants_ir::{Op, Scalar};
 
 use super::bounds::Axis;
@@ -206,8 +206,8 @@ impl Emitter<'_> {
 
 impl Tiling {
     /// What the device is told of the tiles.
-    pub(super) fn dealing(self) -> Dealing {
-        Dealing::Tiles { across: self.most_across, points: self.columns(), rows: self.rows }
+    pub(super) fn mapping(self) -> PointMapping {
+        PointMapping::Tiles { across: self.most_across, points: self.columns(), rows: self.rows }
     }
 
     /// Columns of a tile that a thread takes.

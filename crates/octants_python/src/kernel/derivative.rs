@@ -6,7 +6,7 @@ use octants::ir::Scalar;
 use octants::{Cancel, Gradient, Mode, Refusal, ir};
 use pyo3::prelude::*;
 
-use super::{Kernel, What};
+use super::{CodeKind, Kernel};
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
 use crate::gateway::under_way::Outside;
@@ -94,7 +94,7 @@ impl Kernel {
     pub(super) fn require_some_derivatives(
         &self,
         py: Python<'_>,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, '_, PyAny>],
     ) -> PyResult<()> {
         let holds_reals = |object: &Bound<'_, PyAny>| {
@@ -103,7 +103,7 @@ impl Kernel {
         };
         let without = self.params.iter().zip(arguments).filter(|(_, object)| holds_reals(object));
         let names: Vec<_> = without.map(|(param, _)| format!("`{}`", param.name())).collect();
-        if names.is_empty() || what != What::Derivative(DerivativeKind::Reverse) {
+        if names.is_empty() || what != CodeKind::Derivative(DerivativeKind::Reverse) {
             return Ok(());
         }
         let text = format!(

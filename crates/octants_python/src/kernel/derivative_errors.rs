@@ -2,7 +2,7 @@
 
 use octants::diag::{Code, Diagnostic, Span};
 use octants::ir::{Kernel, Loc};
-use octants::{Meeting, Mode, Refusal, RefusalKind};
+use octants::{FoundRace, Mode, Refusal, RefusalKind};
 
 use crate::gateway::errors;
 
@@ -29,8 +29,8 @@ pub fn dropped(kernel: &Kernel, mode: Mode, refusals: &[Refusal]) -> Vec<Diagnos
 }
 
 /// Iterations of a parallel loop that meet at an element.
-pub fn meeting(kernel: &str, met: &Meeting) -> Diagnostic {
-    let Meeting { name, one, write, is_read, iterations: [first, second] } = met;
+pub fn meeting(kernel: &str, met: &FoundRace) -> Diagnostic {
+    let FoundRace { name, one, write, is_read, iterations: [first, second] } = met;
     let (text, label) = if *is_read {
         (
             format!(

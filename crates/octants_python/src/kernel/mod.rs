@@ -39,8 +39,8 @@ use crate::kernel::bound_kernel::BoundKernel;
 use crate::kernel::overwrites::Overwrites;
 use crate::kernel::step_check::StepCheck;
 use crate::launch::{
-    DerivativeKind, Fit, LaunchArguments, Objects, Since, Sizing, Specialisation, Words, require_unchanged,
-    tell_of_launch,
+    DerivativeKind, Fit, LaunchArguments, LogBounds, Objects, Sizing, Specialisation, Words,
+    require_unchanged, tell_of_launch,
 };
 use crate::session::dump::dump;
 use crate::session::runtime::{Runtime, SessionHolder};
@@ -118,7 +118,7 @@ type KeywordArguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
 /// What a launch computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum CodeKind {
     Value,
     /// The value, and what the derivative in reverse mode needs and would not find in memory.
     Recording,
@@ -133,7 +133,7 @@ impl Kernel {
         &self,
         py: Python<'py>,
         epoch: u64,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Option<Arc<Specialisation>>> {
@@ -186,7 +186,7 @@ impl Kernel {
     fn find_or_make<'py>(
         &self,
         py: Python<'py>,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Arc<Specialisation>> {
@@ -202,7 +202,7 @@ impl Kernel {
     fn make<'py>(
         &self,
         py: Python<'py>,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         launch: &mut LaunchArguments<'py>,
     ) -> PyResult<Arc<Specialisation>> {
@@ -224,14 +224,14 @@ impl Kernel {
         unreachable!("the last attempt ends")
     }
 
-    fn specialisations(&self, what: What) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
+    fn specialisations(&self, what: CodeKind) -> MutexGuard<'_, Vec<Arc<Specialisation>>> {
         let list = match what {
-            What::Value => &self.specialisations.value,
-            What::Recording => &self.specialisations.recording,
-            What::DualRecording => &self.specialisations.dual_recording,
-            What::Derivative(DerivativeKind::Reverse) => &self.specialisations.reverse,
-            What::Derivative(DerivativeKind::Forward) => &self.specialisations.forward,
-            What::Derivative(DerivativeKind::ForwardOverReverse) => &self.specialisations.second,
+            CodeKind::Value => &self.specialisations.value,
+            CodeKind::Recording => &self.specialisations.recording,
+            CodeKind::DualRecording => &self.specialisations.dual_recording,
+            CodeKind::Derivative(DerivativeKind::Reverse) => &self.specialisations.reverse,
+            CodeKind::Derivative(DerivativeKind::Forward) => &self.specialisations.forward,
+            CodeKind::Derivative(DerivativeKind::ForwardOverReverse) => &self.specialisations.second,
         };
         list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -470,7 +470,7 @@ impl Kernel {
     fn call<'py>(
         &self,
         py: Python<'py>,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         stream: Option<&LiveStream>,
         step: Option<&StepCheck>,
@@ -495,7 +495,7 @@ impl Kernel {
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let (what, mut launch) =
-            (What::Derivative(DerivativeKind::Reverse), LaunchArguments::new(stream.is_some()));
+            (CodeKind::Derivative(DerivativeKind::Reverse), LaunchArguments::new(stream.is_some()));
         let code = self.find_or_make(py, what, arguments, &mut launch)?;
         let (Some(gradient), Some(plan)) = (&code.derivative, &code.plan) else {
             return Err(errors::bug("a derivative without a plan"));
@@ -530,7 +530,7 @@ impl Kernel {
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        what: What,
+        what: CodeKind,
     ) -> PyResult<Arc<Specialisation>> {
         let (py, runtime) = (args.py(), self.runtime.get());
         host_only::guard_launch(py)?;
@@ -550,7 +550,7 @@ impl Kernel {
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        what: What,
+        what: CodeKind,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.with_arguments(args, kwargs, |arguments, stream| {
             self.call(args.py(), what, arguments, stream, None)
@@ -574,7 +574,7 @@ impl Kernel {
                 host_only::guard_launch(py)?;
                 let all = std::iter::once(receiver.as_borrowed()).chain(args.iter_borrowed());
                 let arguments: Objects<'_, 'py> = all.collect();
-                this.call(py, What::Value, &arguments, None, None)
+                this.call(py, CodeKind::Value, &arguments, None, None)
             });
         }
         let all = std::iter::once(receiver.clone()).chain(args.iter());
@@ -699,7 +699,7 @@ impl Kernel {
             host_only::guard_launch(slf.py())?;
             return hook.bind(slf.py()).call1((slf, args, kwargs));
         }
-        slf.get().launch_with(args, kwargs, What::Value)
+        slf.get().launch_with(args, kwargs, CodeKind::Value)
     }
 
     /// The derivative in reverse mode, with the arguments of a call: what the results' gradients hold goes back to those of what the kernel reads.
@@ -713,7 +713,7 @@ impl Kernel {
             host_only::guard_launch(slf.py())?;
             return hook.bind(slf.py()).call1((slf, args, kwargs, true));
         }
-        slf.get().launch_with(args, kwargs, What::Derivative(DerivativeKind::Reverse))
+        slf.get().launch_with(args, kwargs, CodeKind::Derivative(DerivativeKind::Reverse))
     }
 
     /// What the derivative in reverse mode does for these arguments: which parameters have gradients, what it keeps of which loops and how
@@ -735,7 +735,7 @@ impl Kernel {
         kwargs: Option<&Bound<'py, PyDict>>,
         grad: bool,
     ) -> PyResult<()> {
-        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
+        let what = if grad { CodeKind::Derivative(DerivativeKind::Reverse) } else { CodeKind::Value };
         errors::gateway(|| self.code_for(args, kwargs, what).map(drop))
     }
 
@@ -748,7 +748,7 @@ impl Kernel {
         with_duals: bool,
         step: Option<&Bound<'py, StepCheck>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let what = if with_duals { What::Derivative(DerivativeKind::Forward) } else { What::Value };
+        let what = if with_duals { CodeKind::Derivative(DerivativeKind::Forward) } else { CodeKind::Value };
         self.with_arguments(args, kwargs, |arguments, stream| {
             self.call(args.py(), what, arguments, stream, step.map(Bound::get))
         })
@@ -762,7 +762,7 @@ impl Kernel {
         with_duals: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let kind = if with_duals { DerivativeKind::ForwardOverReverse } else { DerivativeKind::Reverse };
-        self.launch_with(args, kwargs, What::Derivative(kind))
+        self.launch_with(args, kwargs, CodeKind::Derivative(kind))
     }
 
     /// A launch for whose derivative what the kernel overwrites is kept: its result, and a `Record`, or None if nothing had to be kept. Refused if it
@@ -834,7 +834,7 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         errors::gateway(|| {
             host_only::guard_launch(record.py())?;
-            let since = Since { log: log.get(), values, derivatives };
+            let since = LogBounds { log: log.get(), values, derivatives };
             let stream = self.stream_of(kwargs)?;
             self.call_recorded(record.py(), record.get(), since, stream.as_ref())
         })
@@ -854,7 +854,7 @@ impl Kernel {
         called: &str,
         grad: bool,
     ) -> PyResult<()> {
-        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
+        let what = if grad { CodeKind::Derivative(DerivativeKind::Reverse) } else { CodeKind::Value };
         self.with_arguments(args, kwargs, |arguments, stream| {
             let mut launch = LaunchArguments::new(stream.is_some());
             let code = self.find_or_make(args.py(), what, arguments, &mut launch)?;
@@ -865,7 +865,7 @@ impl Kernel {
     /// Whether the newest code draws random numbers, which are others at each launch.
     #[getter]
     fn _draws_random(&self) -> bool {
-        self.specialisations(What::Value).first().is_some_and(|newest| newest.compiled.draws_random())
+        self.specialisations(CodeKind::Value).first().is_some_and(|newest| newest.compiled.draws_random())
     }
 
     /// What the derivative of a recorded call reads of the kernel's arrays: their names, and a number for each that other values have another of.
@@ -899,7 +899,7 @@ impl Kernel {
     /// What programs for Quadrants ask of their cache: whether the newest code was found on disk or put there.
     #[getter]
     fn src_ll_cache_observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let newest = self.specialisations(What::Value).first().map(|newest| newest.compiled.statistics());
+        let newest = self.specialisations(CodeKind::Value).first().map(|newest| newest.compiled.statistics());
         let found = newest.as_ref().is_some_and(|statistics| statistics.found);
         let observations = py.import("octants._session.fastcache")?.getattr("Observations")?;
         let checked = self.runtime.get().get().is_none_or(|current| current.fastcache.checked);
@@ -909,7 +909,7 @@ impl Kernel {
 
     /// Where the time of each compilation went, newest first: a list of dicts with milliseconds.
     fn compile_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.specialisations(What::Value).clone();
+        let list = self.specialisations(CodeKind::Value).clone();
         let dicts = list.iter().map(|one| {
             let statistics = one.compiled.statistics();
             let dict = PyDict::new(py);
@@ -934,7 +934,7 @@ impl Kernel {
 
     /// What each task of the newest compilation takes of the GPU: a list of dicts. Empty on a device without registers to count.
     fn resources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let newest = self.specialisations(What::Value).first().cloned();
+        let newest = self.specialisations(CodeKind::Value).first().cloned();
         let tasks = match newest {
             Some(newest) => {
                 py.outside(|| newest.compiled.resources()).map_err(|error| errors::from_error(py, &error))?
@@ -965,7 +965,7 @@ impl Kernel {
         capability: Option<u32>,
         grad: bool,
     ) -> PyResult<Option<String>> {
-        let what = if grad { What::Derivative(DerivativeKind::Reverse) } else { What::Value };
+        let what = if grad { CodeKind::Derivative(DerivativeKind::Reverse) } else { CodeKind::Value };
         let newest = self.specialisations(what).first().cloned();
         let Some(newest) = newest else { return Ok(None) };
         dump(py, &newest.compiled, stage, capability)

@@ -11,14 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use octants::diag::{Code, Diagnostic, SourceMap};
 use octants::front::{Lowered, Returns};
-use octants::{
-    Arguments, Cancel, DualRecording, Gradient, LaunchOrder, Left, LiveStream, MeetingCheck, Mode,
-};
+use octants::{Arguments, Cancel, DualRecording, Gradient, LaunchOrder, Left, LiveStream, Mode, RaceSearch};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use super::{Kernel, What};
+use super::{CodeKind, Kernel};
 use crate::arrays::write_log;
 use crate::gateway::interrupt::SignalScope;
 use crate::gateway::under_way::Outside;
@@ -26,7 +24,7 @@ use crate::gateway::{errors, stack};
 use crate::kernel::derivative_errors;
 use crate::kernel::step_check::StepCheck;
 use crate::launch::{
-    CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, Rebound, Since,
+    CompanionKind, DerivativeKind, DerivativePlan, Fit, KeptArguments, LaunchArguments, LogBounds, Rebound,
     Specialisation, TapeChecks, companions, first_bytes, needed_values, storage,
 };
 use crate::session::runtime::ActiveSession;
@@ -211,8 +209,8 @@ impl Kernel {
             .outside(|| stack::with_enough(|| current.session.record(kernel, &storage, left, cancel)))
             .map_err(|error| errors::from_error(py, &error))?
             .map_err(|refusals| self.no_derivative(py, kernel, Mode::Reverse, &refusals))?;
-        let (sinks, constants, meetings) = (made.sinks, made.constants, made.meetings);
-        let checks = TapeChecks { sinks, constants, meetings, has_trees: false };
+        let (sinks, constants, races) = (made.sinks, made.constants, made.races);
+        let checks = TapeChecks { sinks, constants, races, has_trees: false };
         let condition = made.condition;
         let Some((recorder, gradient)) = made.recorder else {
             let kind = DerivativeKind::Reverse;
@@ -336,13 +334,13 @@ impl Kernel {
         step: Option<&StepCheck>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some() || validate);
-        let code = self.find_or_make(py, What::Recording, arguments, &mut launch)?;
+        let code = self.find_or_make(py, CodeKind::Recording, arguments, &mut launch)?;
         if let Some(step) = step {
             step.see(py, &self.signature.name, &code, arguments, &launch)?;
         }
         sinks.get().check(py, &self.signature.name, &code, launch.bytes())?;
-        if let Some(meetings) = code.tape_checks.meetings.as_ref().filter(|_| validate) {
-            self.require_no_meeting(py, meetings, &launch)?;
+        if let Some(races) = code.tape_checks.races.as_ref().filter(|_| validate) {
+            self.require_no_race(py, races, &launch)?;
         }
         if validate && code.tape_checks.has_trees && !sinks.get().told_of_trees.swap(true, Ordering::Relaxed)
         {
@@ -363,7 +361,7 @@ impl Kernel {
         stream: Option<&LiveStream>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>)> {
         let mut launch = LaunchArguments::new(stream.is_some());
-        let code = self.find_or_make(py, What::DualRecording, arguments, &mut launch)?;
+        let code = self.find_or_make(py, CodeKind::DualRecording, arguments, &mut launch)?;
         self.launch_recording(py, &code, arguments, &mut launch, stream)
     }
 
@@ -396,10 +394,10 @@ impl Kernel {
 
     /// Refuses a launch in which iterations of a parallel loop meet at an element that gradients flow through.
     #[cold]
-    fn require_no_meeting(
+    fn require_no_race(
         &self,
         py: Python<'_>,
-        check: &MeetingCheck,
+        check: &RaceSearch,
         launch: &LaunchArguments<'_>,
     ) -> PyResult<()> {
         let signals = SignalScope::begin(py)?;
@@ -463,7 +461,7 @@ impl Kernel {
         &self,
         py: Python<'py>,
         record: &Record,
-        since: Since<'_>,
+        since: LogBounds<'_>,
         stream: Option<&LiveStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let backward = &*record.backward;

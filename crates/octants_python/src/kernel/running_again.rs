@@ -10,7 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::recording::{Record, RecordUse, Sinks};
-use super::{Kernel, What};
+use super::{CodeKind, Kernel};
 use crate::arrays::write_log;
 use crate::gateway::errors;
 use crate::kernel::overwrites::Overwrites;
@@ -77,7 +77,7 @@ impl Kernel {
     ) -> PyResult<(Bound<'py, PyAny>, Option<Record>, Option<Run>)> {
         // What is the host's is read through the block.
         let mut launch = LaunchArguments::new(true);
-        let what = if sinks.is_some() { What::Recording } else { What::Value };
+        let what = if sinks.is_some() { CodeKind::Recording } else { CodeKind::Value };
         let code = self.find_or_make(py, what, arguments, &mut launch)?;
         if let Some(step) = step {
             step.see(py, &self.signature.name, &code, arguments, &launch)?;

@@ -14,7 +14,7 @@ use octants::front::{Dependency, LowerOptions, Lowered, Origin, Step, lower_kern
 use pyo3::prelude::*;
 
 use super::recording::Asked;
-use super::{Kernel, What};
+use super::{CodeKind, Kernel};
 use crate::arrays::tensor;
 use crate::gateway::interrupt::SignalScope;
 use crate::gateway::under_way::Outside;
@@ -35,7 +35,7 @@ impl Kernel {
         &self,
         py: Python<'py>,
         current: &ActiveSession,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
         evaluated: &mut LaunchEvaluations<'py>,
     ) -> PyResult<Arc<Specialisation>> {
@@ -49,8 +49,9 @@ impl Kernel {
             .map(|(object, param)| binder.describe(param, tensor::unwrapped(object), current))
             .collect::<PyResult<Vec<_>>>()?;
         let mut options = self.lower_options(py, current, arguments)?.into_owned();
-        options.has_run = matches!(what, What::Derivative(kind) if kind.mode() == Mode::Reverse);
-        options.names_elements = options.has_run || matches!(what, What::Recording | What::DualRecording);
+        options.has_run = matches!(what, CodeKind::Derivative(kind) if kind.mode() == Mode::Reverse);
+        options.names_elements =
+            options.has_run || matches!(what, CodeKind::Recording | CodeKind::DualRecording);
         let started = Instant::now();
         let function = self.function.bind(py).as_any();
         let varying = self.varying(py, current, what, arguments)?;
@@ -94,12 +95,12 @@ impl Kernel {
             lowered.warnings.push(warning.help("pass what changes as an argument"));
         }
         // The user was told when the kernel itself was compiled.
-        if !matches!(what, What::Derivative(_)) {
+        if !matches!(what, CodeKind::Derivative(_)) {
             errors::warn(py, &lowered.warnings, sources.map())?;
         }
         interrupt::install();
         let signals = SignalScope::begin(py)?;
-        if let What::Derivative(kind) = what {
+        if let CodeKind::Derivative(kind) = what {
             let begin = Instant::now();
             let mut made =
                 self.differentiate(py, current, kind, &lowered, arguments, false, signals.request())?;
@@ -115,7 +116,7 @@ impl Kernel {
         let mut checks = TapeChecks::default();
         let finding_cells = LowerOptions { has_run: true, ..options.clone() };
         let has_trees = lowered.fields.iter().any(|field| field.view.is_some());
-        if what == What::DualRecording {
+        if what == CodeKind::DualRecording {
             // Nothing is kept of a run that makes cells.
             let recorded = if has_trees {
                 None
@@ -141,13 +142,13 @@ impl Kernel {
             return Ok(self.keep(current, what, made));
         }
         let (kind, mut backward, mut condition) = (DerivativeKind::Reverse, None, None);
-        if what == What::Recording && has_trees {
+        if what == CodeKind::Recording && has_trees {
             checks.has_trees = true;
             // Nothing is kept of a run that makes cells: its derivative must do without.
             let finding = lower(&finding_cells)?;
             let made = self.differentiate(py, current, kind, &finding, arguments, true, signals.request())?;
             backward = Some(made.as_backward());
-        } else if what == What::Recording {
+        } else if what == CodeKind::Recording {
             let (found, asked) = self.record(py, current, &lowered, arguments, signals.request())?;
             checks = found;
             match asked {
@@ -165,14 +166,14 @@ impl Kernel {
             }
         }
         let checked = match what {
-            What::Recording => companions(
+            CodeKind::Recording => companions(
                 &lowered.kernel,
                 DerivativeKind::Reverse,
                 &lowered.dependencies,
                 &lowered.fields,
                 arguments,
             )?,
-            What::Value | What::DualRecording | What::Derivative(_) => Vec::new(),
+            CodeKind::Value | CodeKind::DualRecording | CodeKind::Derivative(_) => Vec::new(),
         };
         let kernel = std::mem::replace(&mut lowered.kernel, octants::ir::Kernel::new(""));
         let compiled = py
@@ -186,11 +187,12 @@ impl Kernel {
         {
             errors::warn(py, &[race], sources.map())?;
         }
-        let known = self.specialisations(What::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
-        if what == What::Recording && !known {
+        let known =
+            self.specialisations(CodeKind::Value).iter().any(|one| Arc::ptr_eq(&one.compiled, &compiled));
+        if what == CodeKind::Recording && !known {
             let mut value = Specialisation::new(current.epoch, Arc::clone(&compiled), &lowered)?;
             value.globals.clone_from(&seen.borrow());
-            self.keep(current, What::Value, value);
+            self.keep(current, CodeKind::Value, value);
         }
         let mut made = Specialisation::new(current.epoch, compiled, &lowered)?;
         made.require_companions(&lowered.dependencies, &checked)?;
@@ -207,13 +209,13 @@ impl Kernel {
         &self,
         py: Python<'py>,
         epoch: u64,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, 'py, PyAny>],
     ) -> PyResult<Option<Arc<Globals>>> {
-        let reverse = What::Derivative(DerivativeKind::Reverse);
-        let forward = What::Derivative(DerivativeKind::Forward);
-        let second = What::Derivative(DerivativeKind::ForwardOverReverse);
-        let all = [What::Value, What::Recording, reverse, forward, What::DualRecording, second];
+        let reverse = CodeKind::Derivative(DerivativeKind::Reverse);
+        let forward = CodeKind::Derivative(DerivativeKind::Forward);
+        let second = CodeKind::Derivative(DerivativeKind::ForwardOverReverse);
+        let all = [CodeKind::Value, CodeKind::Recording, reverse, forward, CodeKind::DualRecording, second];
         let mut launch = LaunchArguments::new(false);
         for other in all.into_iter().filter(|&other| other != what) {
             let list = self.specialisations(other).clone();
@@ -232,7 +234,7 @@ impl Kernel {
         &self,
         py: Python<'_>,
         current: &ActiveSession,
-        what: What,
+        what: CodeKind,
         arguments: &[Borrowed<'_, '_, PyAny>],
     ) -> PyResult<Vec<String>> {
         let known = self.specialisations(what).clone();
@@ -252,7 +254,7 @@ impl Kernel {
     pub(super) fn keep(
         &self,
         current: &ActiveSession,
-        what: What,
+        what: CodeKind,
         mut made: Specialisation,
     ) -> Arc<Specialisation> {
         for (argument, _) in self.params.iter().enumerate().filter(|(_, param)| param.demands_gradients()) {

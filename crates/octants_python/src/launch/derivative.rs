@@ -165,7 +165,7 @@ impl DerivativePlan {
 
 /// How a companion is reached at a launch.
 pub struct CompanionPath {
-    of: Of,
+    of: Owner,
     leaf: usize,
     kind: CompanionKind,
     /// Whether arrays of other libraries are let through.
@@ -173,7 +173,7 @@ pub struct CompanionPath {
 }
 
 /// Whose companion it is.
-enum Of {
+enum Owner {
     Input(usize),
     /// A field that no argument leads to.
     Captured(Py<PyAny>),
@@ -182,7 +182,7 @@ enum Of {
 impl CompanionPath {
     /// The gradients that an ndarray must have that is an argument.
     pub fn of_argument(number: usize) -> Self {
-        Self { of: Of::Input(number), leaf: 0, kind: CompanionKind::Grad, is_demand: true }
+        Self { of: Owner::Input(number), leaf: 0, kind: CompanionKind::Grad, is_demand: true }
     }
 
     /// The number of the input whose companion it is, and its name there.
@@ -193,8 +193,8 @@ impl CompanionPath {
             CompanionKind::GradDual => ".grad.dual",
         };
         match self.of {
-            Of::Input(number) => Some((number, name.to_owned())),
-            Of::Captured(_) => None,
+            Owner::Input(number) => Some((number, name.to_owned())),
+            Owner::Captured(_) => None,
         }
     }
 
@@ -205,13 +205,13 @@ impl CompanionPath {
         known: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let found = match &self.of {
-            Of::Input(number)
+            Owner::Input(number)
                 if self.is_demand && !tensor::unwrapped(&known(*number)).is_instance_of::<Ndarray>() =>
             {
                 Some(known(*number).to_owned())
             }
-            Of::Input(number) => companion(&known(*number), self.leaf, self.kind)?,
-            Of::Captured(field) => companion(field.bind(py), self.leaf, self.kind)?,
+            Owner::Input(number) => companion(&known(*number), self.leaf, self.kind)?,
+            Owner::Captured(field) => companion(field.bind(py), self.leaf, self.kind)?,
         };
         Ok(found.unwrap_or_else(|| py.None().into_bound(py)))
     }
@@ -452,8 +452,8 @@ impl Companion<'_> {
             Part::Array(_) | Part::View(_) => 0,
         };
         let of = match number {
-            Some(number) => Of::Input(number),
-            None => Of::Captured(of.clone().unbind()),
+            Some(number) => Owner::Input(number),
+            None => Owner::Captured(of.clone().unbind()),
         };
         CompanionPath { of, leaf, kind: self.kind, is_demand: false }
     }

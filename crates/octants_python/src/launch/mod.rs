@@ -11,7 +11,7 @@ mod derivative;
 mod field;
 mod input;
 mod instance_dict;
-mod kept;
+mod member_cache;
 mod misfit;
 mod pure_property;
 mod replay;
@@ -28,5 +28,5 @@ pub use derivative::{
 pub use misfit::Misfit;
 pub use replay::{KeptArguments, Rebound};
 pub use specialisation::{Fit, Objects, Specialisation, input_number};
-pub use tape_checks::{Since, TapeChecks, needed_values, read_values, require_unchanged, tell_of_launch};
+pub use tape_checks::{LogBounds, TapeChecks, needed_values, read_values, require_unchanged, tell_of_launch};
 pub use writer::LaunchArguments;

@@ -18,7 +18,7 @@ use super::derivative::{Companion, CompanionPath, DerivativePlan, check_apart};
 use super::field::{LeafSlots, captured_leaves, leaf_slots};
 use super::input::{Check, Input};
 use super::instance_dict::InstanceDict;
-use super::kept::{KeptMembers, Reading, Recalled};
+use super::member_cache::{Cached, MemberCache, Reading};
 use super::writer::{ArgumentWriter, LaunchArguments, Members};
 use crate::arrays::buffer_view::BufferView;
 use crate::arrays::field::Field;
@@ -39,7 +39,7 @@ pub struct Specialisation {
     /// Which of the inputs are arrays.
     arrays: Vec<usize>,
     /// Members that need not be read or written at each launch.
-    kept: Option<KeptMembers>,
+    kept: Option<MemberCache>,
     /// Fields that no argument leads to, and where their addresses go. They live as long as the code does.
     captured: Vec<(FieldLeaf, usize)>,
     /// The objects that these fields are, as long as there are such, and where addresses of each go.
@@ -129,7 +129,7 @@ impl Specialisation {
         let formulas = formulas.collect();
         let kept = dependencies
             .first()
-            .and_then(|one| KeptMembers::new(one.object.py(), dependencies, &numbers, &inputs));
+            .and_then(|one| MemberCache::new(one.object.py(), dependencies, &numbers, &inputs));
         let baked = dependencies.iter().zip(&numbers).filter(|(dependency, _)| {
             matches!(dependency.origin, Origin::Member { .. })
                 && dependency.role == Role::Constant
@@ -450,7 +450,7 @@ impl Specialisation {
         if again && let Some(evaluations) = self.evaluations() {
             // What was read beside a block that is as it was is not in the order of the inputs.
             let nothing = Members::new();
-            let members = if matches!(recalled, Some(Recalled::Block(_))) { &nothing } else { &*read };
+            let members = if matches!(recalled, Some(Cached::Block(_))) { &nothing } else { &*read };
             let find = |number| self.input(py, arguments, members, number);
             let holds = evaluations.hold(py, evaluated, &find)?;
             // What ran may have changed members: then nobody knows which of their values the kernel is for, but who runs it again in the order of its text.
@@ -466,8 +466,8 @@ impl Specialisation {
             }
         }
         let bound_again = match &recalled {
-            Some(Recalled::Block(bound_again)) => Some(&**bound_again),
-            Some(Recalled::Members) | None => None,
+            Some(Cached::Block(bound_again)) => Some(&**bound_again),
+            Some(Cached::Members) | None => None,
         };
         match self.bind_arrays(py, arguments, read, &mut writer, bound_again)? {
             Fit::Fits => {}
@@ -514,12 +514,12 @@ impl Specialisation {
         for (leaf, at) in &self.captured {
             writer.put_leaf(py, *at, leaf)?;
         }
-        let readings = recalled.as_ref().and(self.kept.as_ref()).map(KeptMembers::readings);
+        let readings = recalled.as_ref().and(self.kept.as_ref()).map(MemberCache::readings);
         let binding = MemberBinding { inputs: members, readings, arguments };
         let fits = match &recalled {
             // The block has what the others write.
-            Some(Recalled::Block(some)) => binding.bind(py, some.iter().copied(), read, writer),
-            Some(Recalled::Members) | None => binding.bind(py, 0..members.len(), read, writer),
+            Some(Cached::Block(some)) => binding.bind(py, some.iter().copied(), read, writer),
+            Some(Cached::Members) | None => binding.bind(py, 0..members.len(), read, writer),
         };
         if !fits? {
             return Ok(BoundValues::Differ);
@@ -601,7 +601,7 @@ impl Specialisation {
 enum BoundValues {
     Differ,
     /// They are in the block; with what an earlier launch left.
-    Fit(Option<Recalled>),
+    Fit(Option<Cached>),
 }
 
 /// The number of the input that a dependency is, if it is one.

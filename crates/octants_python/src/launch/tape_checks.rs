@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octants::diag::{Code, Diagnostic, SourceMap};
-use octants::{Checksum, CompiledKernel, MeetingCheck, Region};
+use octants::{Checksum, CompiledKernel, RaceSearch, Region};
 use pyo3::prelude::*;
 
 use super::{LaunchArguments, Specialisation};
@@ -18,14 +18,14 @@ pub struct TapeChecks {
     /// What the kernel computes depends on them.
     pub constants: Vec<usize>,
     /// In debug mode, where only a run shows whether iterations of a parallel loop meet.
-    pub meetings: Option<MeetingCheck>,
+    pub races: Option<RaceSearch>,
     /// Whether the kernel has sparse fields, of whose runs nothing shows that.
     pub has_trees: bool,
 }
 
 /// Of a log: what a derivative must not be overtaken by.
 #[derive(Clone, Copy)]
-pub struct Since<'a> {
+pub struct LogBounds<'a> {
     pub log: &'a WriteLog,
     /// What it needs must not have been written in an entry from here on.
     pub values: usize,
@@ -33,7 +33,7 @@ pub struct Since<'a> {
     pub derivatives: usize,
 }
 
-impl Since<'_> {
+impl LogBounds<'_> {
     /// Refuses to run the derivative of a call on memory that is not as that left it.
     pub fn check(self, py: Python<'_>, called: &str, code: &Specialisation, block: &[u8]) -> PyResult<()> {
         let Some(gradient) = &code.derivative else { return Ok(()) };

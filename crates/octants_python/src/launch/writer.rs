@@ -68,7 +68,7 @@ pub struct LaunchArguments<'py> {
     /// Likewise, all at once: those of an earlier launch with the same arguments.
     kept_trees: Option<Arc<[Arc<Tree>]>>,
     /// How many early releases there were when the arguments were looked at.
-    early_releases: u64,
+    deferred_frees: u64,
     members: Members<'py>,
     /// Arrays of the host that the device does not see: where their addresses lie in the block.
     host: Vec<MirroredArray>,
@@ -106,7 +106,7 @@ impl<'py> LaunchArguments<'py> {
             trees: Trees::new(),
             is_used: false,
             kept_trees: None,
-            early_releases: 0,
+            deferred_frees: 0,
             members: Members::new(),
             host: Vec::new(),
             streams: Streams::new(),
@@ -126,8 +126,8 @@ impl<'py> LaunchArguments<'py> {
             self.start_again();
         }
         let tracked = self.tracked.as_mut();
-        self.early_releases = compiled.early_releases().count();
-        let early_releases = self.early_releases;
+        self.deferred_frees = compiled.deferred_frees().count();
+        let deferred_frees = self.deferred_frees;
         let (block, staged) = (self.block.bytes_mut(), &mut self.staged);
         let (trees, kept_trees) = (&mut self.trees, &mut self.kept_trees);
         let (host, streams) = (&mut self.host, &mut self.streams);
@@ -137,7 +137,7 @@ impl<'py> LaunchArguments<'py> {
             staged,
             trees,
             kept_trees,
-            early_releases,
+            deferred_frees,
             host,
             streams,
             tracked,
@@ -263,9 +263,9 @@ impl<'py> LaunchArguments<'py> {
     /// Keeps the memory of fields until a launch is over, also if another thread destroys the tree meanwhile.
     #[inline]
     pub fn keep_memory<'a>(&self, py: Python<'_>, compiled: &'a CompiledKernel) -> PyResult<KeptMemory<'a>> {
-        let releases = compiled.early_releases();
+        let releases = compiled.deferred_frees();
         let kept = releases.keep_memory();
-        if releases.count() != self.early_releases {
+        if releases.count() != self.deferred_frees {
             self.check_trees(py)?;
         }
         Ok(kept)
@@ -309,7 +309,7 @@ pub struct ArgumentWriter<'a, 'py> {
     trees: &'a mut Trees,
     kept_trees: &'a mut Option<Arc<[Arc<Tree>]>>,
     /// How many early releases there were before anything was written.
-    pub early_releases: u64,
+    pub deferred_frees: u64,
     host: &'a mut Vec<MirroredArray>,
     streams: &'a mut Streams,
     tracked: Option<&'a mut Tracked<'py>>,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use octants_hal::{Address, Device, DeviceError, Launch, Rows, Stream, hand_on};
+use octants_hal::{Address, Device, DeviceError, Launch, Rows, Stream, forward_verbs};
 
 use super::Profiler;
 use super::log::{Timing, Work};
@@ -63,7 +63,7 @@ impl ProfiledDevice {
 
 // SAFETY: every verb is one of a device that keeps the contract; recordings of events touch no memory.
 unsafe impl Device for ProfiledDevice {
-    hand_on!(
+    forward_verbs!(
         name,
         capabilities,
         clock_rate,

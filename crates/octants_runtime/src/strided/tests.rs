@@ -3,7 +3,7 @@ use std::thread;
 
 use octants_hal::host::HostMemory;
 use octants_hal::null::NullDevice;
-use octants_hal::{Address, Capabilities, DeviceError, Stream, hand_on};
+use octants_hal::{Address, Capabilities, DeviceError, Stream, forward_verbs};
 
 use super::*;
 use crate::context::Context;
@@ -32,7 +32,7 @@ impl ThreadedDevice {
 
 // SAFETY: allocations are the system's, and no code is run.
 unsafe impl Device for ThreadedDevice {
-    hand_on!(
+    forward_verbs!(
         is_usable_in_child,
         is_at_rest,
         name,

@@ -17,7 +17,7 @@ use crate::launch_log::KernelOrigin;
 const BLOCK_BYTES: usize = 4096;
 const RECORDS_PER_BLOCK: usize = BLOCK_BYTES / size_of::<FaultRecord>();
 
-pub(crate) struct LateFaults {
+pub(crate) struct DeferredFaults {
     device: Arc<dyn Device>,
     /// There are records: who waits looks at nothing else where there are none.
     any: AtomicBool,
@@ -54,14 +54,14 @@ struct Kernel {
 
 /// A check that failed in a launch of before.
 #[derive(Clone, Debug)]
-pub struct LateFault {
+pub struct DeferredFault {
     pub kernel: Arc<KernelOrigin>,
     /// The checks of the version that ran.
     pub sites: Arc<SiteTable>,
     pub fault: Fault,
 }
 
-impl LateFaults {
+impl DeferredFaults {
     pub fn new(device: &Arc<dyn Device>) -> Self {
         Self { device: Arc::clone(device), any: AtomicBool::new(false), records: Mutex::default() }
     }
@@ -83,19 +83,19 @@ impl LateFaults {
     }
 
     /// A fault that was told to nobody yet.
-    pub fn take(&self) -> Option<LateFault> {
+    pub fn take(&self) -> Option<DeferredFault> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records.kernels.iter().enumerate().find_map(|(number, kernel)| {
             let fault = records.record(number).take()?;
-            Some(LateFault { kernel: Arc::clone(&kernel.origin), sites: Arc::clone(&kernel.sites), fault })
+            Some(DeferredFault { kernel: Arc::clone(&kernel.origin), sites: Arc::clone(&kernel.sites), fault })
         })
     }
 }
 
-impl Drop for LateFaults {
+impl Drop for DeferredFaults {
     fn drop(&mut self) {
         let records = self.records.get_mut().unwrap_or_else(PoisonError::into_inner);
         for block in records.blocks.drain(..) {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_fault_is_told_once_by_the_kernel_that_it_is_of() {
         let device: Arc<dyn Device> = Arc::new(NullDevice::new());
-        let faults = LateFaults::new(&device);
+        let faults = DeferredFaults::new(&device);
         assert!(faults.take().is_none());
         let kernel = |name: usize| Arc::new(KernelOrigin { name: name.to_string(), place: LocData::NOWHERE });
         // More than a block holds.

@@ -15,7 +15,7 @@ const COUNT: u64 = u32::MAX as u64;
 
 /// What was released early on one device.
 #[derive(Default)]
-pub struct EarlyReleases {
+pub struct DeferredFrees {
     count: AtomicU64,
     /// How many launches are under way, in the lower half; in the upper one the process that they are of, as [`forked::generation`] counts.
     launches: AtomicU64,
@@ -25,7 +25,7 @@ pub struct EarlyReleases {
     any_waits: AtomicBool,
 }
 
-impl EarlyReleases {
+impl DeferredFrees {
     /// Counts a release that is about to come: called before anybody finds the memory gone.
     pub fn announce(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -97,7 +97,7 @@ impl EarlyReleases {
 
 /// While this lives, memory that was not released before is there.
 pub struct KeptMemory<'a> {
-    releases: &'a EarlyReleases,
+    releases: &'a DeferredFrees,
     generation: u64,
 }
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn memory_is_given_back_when_the_last_launch_is_over() {
         let context = Context::new(Arc::new(NullDevice::new()));
-        let releases = context.early_releases();
+        let releases = context.deferred_frees();
         let memory = || Arc::new(Memory::allocate(&context, 64).unwrap());
         let (first, second) = (memory(), memory());
         let one = releases.keep_memory();

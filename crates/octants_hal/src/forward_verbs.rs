@@ -3,8 +3,8 @@
 /// Hands verbs of [`Device`](crate::Device) on to the device `self.inner`, in an `impl` of it. Whoever stands before a device names every verb,
 /// here or with a body: one with a default would be answered by that.
 #[macro_export]
-macro_rules! hand_on {
-    ($($verb:ident),+ $(,)?) => { $($crate::hand_on!(@ $verb);)+ };
+macro_rules! forward_verbs {
+    ($($verb:ident),+ $(,)?) => { $($crate::forward_verbs!(@ $verb);)+ };
     (@ name) => {
         fn name(&self) -> &str {
             self.inner.name()
@@ -309,7 +309,7 @@ pub fn forgotten_verbs(file: &str) -> Vec<&'static str> {
     }
     let (_, declared) = include_str!("device.rs").split_once("pub unsafe trait Device").unwrap_or_default();
     let handed =
-        file.split_once("hand_on!(").and_then(|(_, rest)| rest.split_once(')')).unwrap_or_default().0;
+        file.split_once("forward_verbs!(").and_then(|(_, rest)| rest.split_once(')')).unwrap_or_default().0;
     let handed: Vec<_> = handed.split(',').map(str::trim).chain(answered(file)).collect();
     answered(declared).filter(|verb| !handed.contains(verb)).collect()
 }

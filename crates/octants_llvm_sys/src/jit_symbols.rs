@@ -25,31 +25,31 @@ pub(crate) struct NamedCode<'a> {
 }
 
 /// What tools know of an object until it is unloaded.
-pub(crate) struct Announced {
+pub(crate) struct PublishedSymbols {
     /// In gdb's list.
     entry: Option<*mut GdbEntry>,
 }
 
 // SAFETY: the entry is linked and unlinked under the list's lock; nobody else writes to it.
-unsafe impl Send for Announced {}
+unsafe impl Send for PublishedSymbols {}
 // SAFETY: as above.
-unsafe impl Sync for Announced {}
+unsafe impl Sync for PublishedSymbols {}
 
 /// Tells those tools of an object's functions that the environment asks for. `placed` is each section's address, if it has one.
-pub(crate) fn announce(
+pub(crate) fn publish(
     bytes: &[u8],
     object: &Object<'_>,
     placed: &[Option<usize>],
     functions: &[NamedCode<'_>],
-) -> Announced {
+) -> PublishedSymbols {
     if asked_for("OCTANTS_PERF_MAP", &PERF) {
         write_perf_map(functions);
     }
     let entry = asked_for("OCTANTS_GDB", &GDB).then(|| register(with_addresses(bytes, object, placed)));
-    Announced { entry }
+    PublishedSymbols { entry }
 }
 
-impl Drop for Announced {
+impl Drop for PublishedSymbols {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
             // SAFETY: made by `register`, and taken.
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_file_of_names_is_the_users_own_and_no_link() {
-        let folder = std::env::temp_dir().join(format!("octants-announce-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("octants-publish-{}", std::process::id()));
         drop(fs::remove_dir_all(&folder));
         fs::create_dir(&folder).unwrap();
         let (target, path) = (folder.join("target"), folder.join("perf.map"));

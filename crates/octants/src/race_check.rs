@@ -13,14 +13,14 @@ use octants_passes::RaceCheck;
 use crate::write_log::{ArrayMemory, Region};
 
 /// What is watched of a kernel's runs.
-pub struct MeetingCheck {
+pub struct RaceSearch {
     watched: RaceCheck,
     layout: ArgLayout,
 }
 
 /// Two iterations at one cell.
 #[derive(Clone, Debug)]
-pub struct Meeting {
+pub struct FoundRace {
     /// The parameter whose memory it is.
     pub name: String,
     /// What is read, or written by one of the two, and what is written by the other: the op, then the calls that led to it.
@@ -32,7 +32,7 @@ pub struct Meeting {
     pub iterations: [u64; 2],
 }
 
-impl MeetingCheck {
+impl RaceSearch {
     pub(crate) fn new(watched: RaceCheck) -> Self {
         let layout = ArgLayout::of(&watched.kernel);
         Self { watched, layout }
@@ -48,7 +48,7 @@ impl MeetingCheck {
         block: &[u8],
         cancel: &Cancel,
         read: impl FnMut(u64, usize) -> Result<Option<Vec<u8>>, E>,
-    ) -> Result<Option<Meeting>, E> {
+    ) -> Result<Option<FoundRace>, E> {
         let kernel = &self.watched.kernel;
         let mut memory = self.copy(block, read)?;
         let args: Vec<_> = self.layout.slots.iter().map(|slot| Arg::in_block(kernel, slot, block)).collect();
@@ -128,7 +128,7 @@ type Seen = (Op, u64);
 
 /// Who was at a cell in one run of a loop. Two iterations of each op are enough: any other one meets one of them.
 #[derive(Default)]
-struct Visitors {
+struct Accessors {
     run: u64,
     readers: Vec<Seen>,
     writers: Vec<Seen>,
@@ -136,8 +136,8 @@ struct Visitors {
 
 struct Watch<'m> {
     watched: &'m RaceCheck,
-    cells: HashMap<u64, Visitors>,
-    found: Option<Meeting>,
+    cells: HashMap<u64, Accessors>,
+    found: Option<FoundRace>,
 }
 
 impl Watch<'_> {
@@ -150,7 +150,7 @@ impl Watch<'_> {
         }
         let cell = self.cells.entry(address).or_default();
         if cell.run != run {
-            *cell = Visitors { run, ..Visitors::default() };
+            *cell = Accessors { run, ..Accessors::default() };
         }
         let other = |seen: &&Seen| seen.1 != iteration;
         let assigns = |op: &Op| watched.stores.contains(op);
@@ -173,14 +173,14 @@ impl Watch<'_> {
         }
     }
 
-    fn meeting(&self, one: Seen, write: Seen, is_read: bool) -> Meeting {
+    fn meeting(&self, one: Seen, write: Seen, is_read: bool) -> FoundRace {
         let kernel = &self.watched.kernel;
         let places = |op: Op| {
             let calls = std::iter::successors(Some(kernel.ops[op].loc), |&loc| kernel.locs[loc].caller);
             calls.map(|loc| kernel.locs[loc].clone()).collect()
         };
         let param = kernel.as_param(kernel.ops[write.0].operands[0]).unwrap_or_default();
-        Meeting {
+        FoundRace {
             name: kernel.params[param].name.clone(),
             one: places(one.0),
             write: places(write.0),

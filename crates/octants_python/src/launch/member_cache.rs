@@ -40,7 +40,7 @@ pub enum Reading {
 }
 
 /// What an earlier launch with the same arguments left.
-pub enum Recalled {
+pub enum Cached {
     /// The members that are kept.
     Members,
     /// What members put into the block. Only those of these numbers have to be bound again.
@@ -50,7 +50,7 @@ pub enum Recalled {
 pub type MemberNumbers = SmallVec<[usize; 8]>;
 
 /// The members behind arguments of a specialisation that can be kept.
-pub struct KeptMembers {
+pub struct MemberCache {
     readings: Vec<Reading>,
     /// Numbers of the arguments that lead to members that are kept or compared.
     roots: Vec<usize>,
@@ -144,7 +144,7 @@ struct KeptBlock {
     methods: Vec<MethodWas>,
     trees: Arc<[Arc<Tree>]>,
     /// How many there were when it was written.
-    early_releases: u64,
+    deferred_frees: u64,
 }
 
 struct StoredObject {
@@ -181,7 +181,7 @@ impl KeptBlock {
     /// Whether all addresses in it still stand for what they stood for.
     #[inline]
     fn is_valid(&self, compiled: &CompiledKernel) -> bool {
-        self.trees.is_empty() || self.early_releases == compiled.early_releases().count()
+        self.trees.is_empty() || self.deferred_frees == compiled.deferred_frees().count()
     }
 }
 
@@ -190,7 +190,7 @@ const MAX_PAUSE: u32 = 1 << 10;
 
 type Dependencies<'a, 'py> = &'a [Dependency<Bound<'py, PyAny>>];
 
-impl KeptMembers {
+impl MemberCache {
     /// `numbers` has the number of the input that each dependency is; as many arguments come first. `None` if nothing can be kept.
     pub fn new(
         py: Python<'_>,
@@ -241,7 +241,7 @@ impl KeptMembers {
         members: &[Input],
         read: &mut Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
-    ) -> PyResult<Option<Recalled>> {
+    ) -> PyResult<Option<Cached>> {
         if self.shared.is_stale.load(Ordering::Relaxed) {
             self.shared.forget();
         }
@@ -258,7 +258,7 @@ impl KeptMembers {
                 known.objects.iter().map(|object| object.as_ref().map(|object| object.bind(py).clone())),
             );
             *was_recalled = true;
-            return Ok(Some(Recalled::Members));
+            return Ok(Some(Cached::Members));
         };
         if !block.is_valid(writer.compiled) {
             return Ok(None);
@@ -269,7 +269,7 @@ impl KeptMembers {
             match self.compare(py, block, (arguments, members), keep, writer)? {
                 Some(changed) if changed.is_empty() => {
                     *was_recalled = true;
-                    return Ok(Some(Recalled::Block(changed)));
+                    return Ok(Some(Cached::Block(changed)));
                 }
                 _ => read.clear(),
             }
@@ -288,7 +288,7 @@ impl KeptMembers {
         }
         bound.extend_from_slice(&block.bound_again);
         *was_recalled = true;
-        Ok(Some(Recalled::Block(bound)))
+        Ok(Some(Cached::Block(bound)))
     }
 
     /// Numbers of the stored members that are other objects now; `None` if one of them leads to others. A plain number that is another one is
@@ -535,7 +535,7 @@ impl KeptMembers {
             computed,
             methods,
             trees: writer.distinct_trees(),
-            early_releases: writer.early_releases,
+            deferred_frees: writer.deferred_frees,
         }
     }
 
