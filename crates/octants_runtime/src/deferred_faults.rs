@@ -90,7 +90,11 @@ impl DeferredFaults {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records.kernels.iter().enumerate().find_map(|(number, kernel)| {
             let fault = records.record(number).take()?;
-            Some(DeferredFault { kernel: Arc::clone(&kernel.origin), sites: Arc::clone(&kernel.sites), fault })
+            Some(DeferredFault {
+                kernel: Arc::clone(&kernel.origin),
+                sites: Arc::clone(&kernel.sites),
+                fault,
+            })
         })
     }
 }

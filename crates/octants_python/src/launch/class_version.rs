@@ -93,11 +93,10 @@ impl ClassGuard {
     #[cold]
     fn look_again(&self, object: &Bound<'_, PyAny>, look: impl FnOnce() -> bool) -> bool {
         // What the look runs may change the class once more.
-        let before = of_object(object);
+        let before = given(&object.get_type());
         let holds = look();
-        let version = of_object(object);
-        if holds && (before == 0 || before == version) {
-            self.0.store(version, Ordering::Relaxed);
+        if holds && before == Some(of_object(object)) {
+            self.0.store(before.unwrap_or(0), Ordering::Relaxed);
         }
         holds
     }

@@ -12,7 +12,7 @@ use super::array::ArrayInput;
 use super::class_version::ClassGuard;
 use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots, bound_field};
-use super::instance_dict::{self, InstanceDict};
+use super::instance_dict::{self, InstanceDict, computes_no_attributes};
 use super::writer::ArgumentWriter;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
@@ -33,8 +33,8 @@ enum Path {
     Attribute(usize, Py<PyString>),
     /// An attribute that lies in the dictionary of its object.
     Stored(usize, Py<PyString>, ClassGuard),
-    /// What the class of an object has under a name, unless the object itself has something there.
-    Method(usize, Py<PyString>),
+    /// What the class of an object has under a name, unless the object itself has something there. Of a class that computes no attributes, whether it does by now.
+    Method(usize, Py<PyString>, Option<ClassGuard>),
     Item(usize, Py<PyAny>),
     /// An object that the code stays with.
     Held(TemplateKey),
@@ -85,7 +85,10 @@ impl Input {
             Origin::Argument(_) | Origin::Captured => Path::Argument,
             Origin::Held => Path::Held(TemplateKey::identity(object)),
             Origin::Member { of, step: Step::Attribute(name) } if dependency.role == Role::Method => {
-                Path::Method(numbers[*of], PyString::intern(object.py(), name).unbind())
+                let computes_none =
+                    parent.is_some_and(|parent| computes_no_attributes(&parent.get_type()).unwrap_or(false));
+                let class = computes_none.then(ClassGuard::default);
+                Path::Method(numbers[*of], PyString::intern(object.py(), name).unbind(), class)
             }
             Origin::Member { of, step: Step::Attribute(name) } => {
                 let name = PyString::intern(object.py(), name);
@@ -99,7 +102,7 @@ impl Input {
             Origin::Member { of, step: Step::Item(key) } => Path::Item(numbers[*of], key.clone().unbind()),
         };
         let check = match (&path, parent) {
-            (Path::Method(_, name), Some(parent)) => {
+            (Path::Method(_, name, _), Some(parent)) => {
                 Check::Constant(TemplateKey::of(&class_attribute(parent, name.bind(object.py()))?)?)
             }
             _ => Check::new(dependency.role, object, compiled, leaves, numbers)?,
@@ -159,7 +162,7 @@ impl Input {
     /// The number of the input whose class has it, and its name there.
     pub fn method(&self, py: Python<'_>) -> Option<(usize, Py<PyString>)> {
         match &self.path {
-            Path::Method(of, name) => Some((*of, name.clone_ref(py))),
+            Path::Method(of, name, _) => Some((*of, name.clone_ref(py))),
             Path::Argument
             | Path::Stored(..)
             | Path::Attribute(..)
@@ -172,7 +175,7 @@ impl Input {
     /// The number of the input that it is read from, and how, as the user writes it.
     pub fn last_step(&self, py: Python<'_>) -> Option<(usize, String)> {
         match &self.path {
-            Path::Attribute(of, name) | Path::Stored(of, name, _) | Path::Method(of, name) => {
+            Path::Attribute(of, name) | Path::Stored(of, name, _) | Path::Method(of, name, _) => {
                 Some((*of, format!(".{}", name.bind(py))))
             }
             Path::Item(of, key) => {
@@ -192,7 +195,7 @@ impl Input {
     /// The number of the input that it is read from.
     pub fn parent(&self) -> Option<usize> {
         match &self.path {
-            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, ..) | Path::Item(of, _) => {
                 Some(*of)
             }
             Path::Argument | Path::Held(_) | Path::Companion(_) => None,
@@ -235,7 +238,7 @@ impl Input {
     /// Whether it is read from another input, or compared with it.
     pub fn depends_on(&self, other: usize) -> bool {
         let is_read = match &self.path {
-            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, _) | Path::Item(of, _) => {
+            Path::Stored(of, ..) | Path::Attribute(of, _) | Path::Method(of, ..) | Path::Item(of, _) => {
                 *of == other
             }
             Path::Companion(_) => true,
@@ -265,8 +268,15 @@ impl Input {
                 let parent = known(*of);
                 parent.getattr(name.bind(parent.py())).map(Some)
             }
-            Path::Method(of, name) => {
+            Path::Method(of, name, class) => {
                 let parent = known(*of);
+                if let Some(class) = class {
+                    let version = stored.class_version(*of, &parent);
+                    let look = || computes_no_attributes(&parent.get_type()).unwrap_or(false);
+                    if !class.is_as_it_was(version, &parent, look) {
+                        return Ok(None);
+                    }
+                }
                 let is_hidden =
                     !parent.is_instance_of::<PyType>() && stored.item(*of, &parent, name).is_some();
                 Ok(if is_hidden { None } else { class_attribute(&parent, name.bind(py)).ok() })

@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering};
 
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use super::class_version::{self, ClassGuard};
@@ -21,8 +23,11 @@ fn is_item(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<bo
     if !computes_no_attributes(&class)? {
         return Ok(false);
     }
-    if let Some(of_class) = class.getattr_opt(name)?
-        && of_class.get_type().hasattr("__set__")?
+    // A class written in Python may come to have `__set__`, which no version of ours tells.
+    if let Some(of_class) = static_attribute(&class, name)?
+        && (is_changeable(&of_class.get_type())
+            || of_class.get_type().hasattr("__set__")?
+            || of_class.get_type().hasattr("__delete__")?)
     {
         return Ok(false);
     }
@@ -30,10 +35,43 @@ fn is_item(parent: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<bo
     dict.contains(name)
 }
 
+/// What a class or one of its bases has under a name, as it lies there: neither a descriptor nor the class of the class is asked.
+pub fn static_attribute<'py>(
+    class: &Bound<'py, PyType>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    for base in class.mro() {
+        let names = class_names(&base.cast_into::<PyType>()?)?;
+        if names.contains(name)? {
+            return names.get_item(name).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The names that lie in a class itself.
+fn class_names<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    static GETTER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = class.py();
+    let getter = GETTER.get_or_try_init(py, || {
+        let names = py.get_type::<PyType>().getattr("__dict__")?;
+        names.get_item("__dict__")?.getattr("__get__").map(Bound::unbind)
+    })?;
+    getter.bind(py).call1((class,))
+}
+
+/// Whether a class is one that a program can change.
+fn is_changeable(class: &Bound<'_, PyType>) -> bool {
+    // SAFETY: the class lives.
+    unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) & ffi::Py_TPFLAGS_HEAPTYPE != 0 }
+}
+
 /// Whether objects of the class find their attributes as most do.
 pub fn computes_no_attributes(class: &Bound<'_, PyType>) -> PyResult<bool> {
-    let plain = class.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
-    Ok(class.getattr("__getattribute__")?.is(&plain))
+    let (py, name) = (class.py(), intern!(class.py(), "__getattribute__"));
+    let plain = static_attribute(&py.get_type::<PyAny>(), name)?;
+    let found = static_attribute(class, name)?;
+    Ok(found.zip(plain).is_some_and(|(found, plain)| found.is(&plain)))
 }
 
 /// Where an item was last found in its dictionary, so that it is looked for there first: of the work of looking a name up that is a third.
@@ -169,11 +207,16 @@ impl<'py> InstanceDict<'py> {
 /// The item of a dictionary.
 #[inline]
 fn looked_up<'a, 'py>(dict: &'a Bound<'py, PyAny>, name: &Py<PyString>) -> Option<Borrowed<'a, 'py, PyAny>> {
-    // SAFETY: the object is a dictionary that lives; the exception that a missing item leaves is none.
-    unsafe {
+    // SAFETY: the object is a dictionary that lives.
+    let item = unsafe {
         let item = ffi::PyDict_GetItemWithError(dict.as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(dict.py(), item)
+    };
+    if item.is_none() {
+        // What another key raised that was compared with the name, it raises again when the object is asked.
+        drop(PyErr::take(dict.py()));
     }
+    item
 }
 
 fn dictionary<'py>(parent: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {

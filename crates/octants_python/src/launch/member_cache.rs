@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use octants::front::{Dependency, Origin, Role, Step};
 use octants::{CompiledKernel, Tree};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType, PyWeakrefReference};
 use smallvec::SmallVec;
 
 use super::class_version::{self, ClassGuard};
 use super::input::{Check, Input};
-use super::instance_dict::{InstanceDict, LastPlace, computes_no_attributes};
+use super::instance_dict::{self, InstanceDict, LastPlace, computes_no_attributes};
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::arrays::tensor;
@@ -91,6 +92,7 @@ struct MethodMember {
     of: usize,
     parent: Parent,
     name: Py<PyString>,
+    class: ClassGuard,
 }
 
 /// The object that a stored or computed member belongs to.
@@ -228,6 +230,18 @@ impl MemberCache {
         })
     }
 
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.computed.iter().try_for_each(|one| one.from.visit(visit))?;
+        let Some(state) = self.shared.try_state() else { return Ok(()) };
+        let Some(known) = &state.known else { return Ok(()) };
+        known.classes.iter().try_for_each(|(class, _)| visit.call(class))?;
+        known.objects.iter().try_for_each(|object| visit.call(object))?;
+        let Some(block) = &known.block else { return Ok(()) };
+        block.stored.iter().try_for_each(|stored| visit.call(&stored.held))?;
+        block.computed.iter().flat_map(|one| &one.values).try_for_each(|value| visit.call(value))
+    }
+
     pub fn readings(&self) -> &[Reading] {
         &self.readings
     }
@@ -242,7 +256,7 @@ impl MemberCache {
         read: &mut Members<'py>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<Option<Cached>> {
-        if self.shared.is_stale.load(Ordering::Relaxed) {
+        if self.shared.is_stale() {
             self.shared.forget();
         }
         // Whoever holds it is about to be done; reading anew is right, too.
@@ -267,7 +281,7 @@ impl MemberCache {
         if block.bound_again.is_empty() {
             let keep = |_: usize, object: Bound<'py, PyAny>| read.push(Some(object));
             match self.compare(py, block, (arguments, members), keep, writer)? {
-                Some(changed) if changed.is_empty() => {
+                Some(changed) if changed.is_empty() && !self.shared.is_stale() => {
                     *was_recalled = true;
                     return Ok(Some(Cached::Block(changed)));
                 }
@@ -277,7 +291,8 @@ impl MemberCache {
         // Members that are bound are found by their numbers, and so are the objects that they belong to.
         read.resize(members.len(), None);
         let keep = |member: usize, object: Bound<'py, PyAny>| read[member] = Some(object);
-        let Some(mut bound) = self.compare(py, block, (arguments, members), keep, writer)? else {
+        let compared = self.compare(py, block, (arguments, members), keep, writer)?;
+        let Some(mut bound) = compared.filter(|_| !self.shared.is_stale()) else {
             read.clear();
             return Ok(None);
         };
@@ -360,6 +375,11 @@ impl MemberCache {
         for was in &block.methods {
             let method = &self.methods[was.at];
             let Some(parent) = parent_of(method.parent, was.parent) else { return Ok(None) };
+            let version = dict.class_version(method.of, &parent);
+            let look = || computes_no_attributes(&parent.get_type()).unwrap_or(false);
+            if !method.class.is_as_it_was(version, &parent, look) {
+                return Ok(None);
+            }
             let is_hidden = dict.item(method.of, &parent, &method.name).is_some();
             if is_hidden || func_of_class(&parent, &method.name) != Some(was.address) {
                 return Ok(None);
@@ -444,13 +464,21 @@ impl MemberCache {
     ) -> Option<Vec<(Py<PyType>, u32)>> {
         let mut classes: Vec<(Py<PyType>, u32)> = Vec::new();
         let fixed = members.iter().zip(&self.readings).filter(|(_, reading)| **reading != Reading::Anew);
-        for of in fixed.filter_map(|(input, _)| input.parent()) {
-            let class = match of.checked_sub(arguments.len()) {
-                None => arguments[of].get_type(),
-                Some(of) => read.get(of)?.as_ref()?.get_type(),
+        for (input, of) in fixed.filter_map(|(input, _)| Some((input, input.parent()?))) {
+            let parent: &Bound<'py, PyAny> = match of.checked_sub(arguments.len()) {
+                None => &arguments[of],
+                Some(of) => read.get(of)?.as_ref()?,
             };
-            if class.is(class.py().get_type::<PyTuple>()) || classes.iter().any(|(other, _)| class.is(other))
-            {
+            let (py, class) = (parent.py(), parent.get_type());
+            if class.is(py.get_type::<PyTuple>()) {
+                continue;
+            }
+            // The class may have come to another mind since the code was made.
+            let (_, name) = input.stored(py).or_else(|| input.attribute(py))?;
+            if !instance_dict::holds(parent, name.bind(py)) {
+                return None;
+            }
+            if classes.iter().any(|(other, _)| class.is(other)) {
                 continue;
             }
             let version = class_version::given(&class)?;
@@ -573,6 +601,12 @@ impl ComputedMember {
 }
 
 impl Shared {
+    /// Whether an object has died that what is known is about. To compare may run code, in which one does: another one may have come to its address.
+    #[inline]
+    fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Relaxed)
+    }
+
     /// What is known, unless another thread has it. Nobody waits for it: who has it may run code of Python, and so let go of the interpreter, which who waits may have.
     fn try_state(&self) -> Option<MutexGuard<'_, State>> {
         match self.state.try_lock() {
@@ -638,7 +672,7 @@ fn method_members(
                 None => continue,
             },
         };
-        found.push(MethodMember { member, of, parent, name });
+        found.push(MethodMember { member, of, parent, name, class: ClassGuard::default() });
     }
     found
 }
@@ -750,7 +784,6 @@ fn is_fixed(object: &Bound<'_, PyAny>, step: &Step<Bound<'_, PyAny>>) -> PyResul
     let Step::Attribute(name) = step else { return Ok(object.is_exact_instance_of::<PyTuple>()) };
     let Some(parameters) = class.getattr_opt("__dataclass_params__")? else { return Ok(false) };
     Ok(parameters.getattr("frozen")?.is_truthy()?
-        && computes_no_attributes(&class)?
         && class.getattr("__dataclass_fields__")?.contains(name)?
-        && object.getattr("__dict__")?.contains(name)?)
+        && instance_dict::holds(object, &PyString::intern(object.py(), name)))
 }

@@ -3,12 +3,13 @@
 //! A launch asks an object for a property by running its code: 0.26 µs for a sum of two flags, as long as all else of a short launch. What the code reads can be told
 //! from its instructions where it is simple; as long as those members are the same numbers, so is the property.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFunction, PyInt, PyString, PyTuple};
 
-use super::instance_dict::{self, computes_no_attributes};
+use super::instance_dict::{self, computes_no_attributes, static_attribute};
 
 /// Builtins whose results follow from their arguments, where these are numbers, strings, and tuples and ranges of them.
 const PURE_BUILTINS: &[&str] = &[
@@ -56,7 +57,8 @@ impl Sources {
     pub fn are_those_of(&self, object: &Bound<'_, PyAny>) -> bool {
         let (py, class) = (object.py(), object.get_type());
         let is_kept = |getter: &Getter| {
-            class.getattr(getter.name.bind(py)).is_ok_and(|property| property.is(&getter.property))
+            let found = static_attribute(&class, getter.name.bind(py));
+            found.is_ok_and(|found| found.is_some_and(|property| property.is(&getter.property)))
         };
         computes_no_attributes(&class).unwrap_or(false)
             && self.getters.iter().all(is_kept)
@@ -66,8 +68,10 @@ impl Sources {
     /// Whether the properties have the same code, which calls the same functions.
     pub fn have_the_same_code(&self, py: Python<'_>) -> bool {
         let is_kept = |getter: &Getter| {
+            let function = getter.property.bind(py).getattr(intern!(py, "fget"));
             let code = getter.function.bind(py).getattr(intern!(py, "__code__"));
-            code.is_ok_and(|code| code.is(&getter.code))
+            function.is_ok_and(|function| function.is(&getter.function))
+                && code.is_ok_and(|code| code.is(&getter.code))
         };
         self.getters.iter().all(is_kept) && self.builtins.iter().all(|builtin| builtin.is_as_it_was(py))
     }
@@ -88,7 +92,7 @@ impl Sources {
         }
         let class = object.get_type();
         let builtins = py.import("builtins")?;
-        let Some(property) = class.getattr_opt(name)? else { return Ok(false) };
+        let Some(property) = static_attribute(&class, name)? else { return Ok(false) };
         if depth == 0
             || !computes_no_attributes(&class)?
             || !property.get_type().is(&builtins.getattr("property")?)
@@ -104,10 +108,22 @@ impl Sources {
             return Ok(false);
         }
         let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
+        let itself = code.getattr("co_varnames")?.get_item(0)?;
+        let mut is_itself = false;
         for instruction in py.import("dis")?.call_method1("get_instructions", (&code,))?.try_iter()? {
             let instruction = instruction?;
             let opname: String = instruction.getattr("opname")?.extract()?;
             let argument = instruction.getattr("argval")?;
+            // The object itself is there to be asked for a member, and for nothing else: all that is done with it runs code of its class.
+            if std::mem::take(&mut is_itself) && opname != "LOAD_ATTR" {
+                return Ok(false);
+            }
+            if names_local(&argument, &itself)? {
+                if !LOADS_OF_ONE.contains(&opname.as_str()) {
+                    return Ok(false);
+                }
+                is_itself = true;
+            }
             let fine = match opname.as_str() {
                 "LOAD_GLOBAL" => {
                     let name = argument.cast_into::<PyString>()?;
@@ -145,6 +161,22 @@ impl Sources {
     }
 }
 
+impl Sources {
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for getter in &self.getters {
+            visit.call(&getter.property)?;
+            visit.call(&getter.function)?;
+            visit.call(&getter.code)?;
+        }
+        for builtin in &self.builtins {
+            visit.call(&builtin.globals)?;
+            visit.call(&builtin.value)?;
+        }
+        Ok(())
+    }
+}
+
 impl Builtin {
     fn is_as_it_was(&self, py: Python<'_>) -> bool {
         static NAMES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
@@ -163,6 +195,14 @@ pub fn is_plain(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyInt>()
         || value.is_exact_instance_of::<PyFloat>()
         || value.is_exact_instance_of::<PyString>()
+}
+
+/// Instructions that load a local, and no other one.
+const LOADS_OF_ONE: &[&str] = &["LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"];
+
+/// Whether a local of this name is an argument of an instruction, of which some have two.
+fn names_local(argument: &Bound<'_, PyAny>, local: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(two) = argument.cast::<PyTuple>() { two.contains(local) } else { argument.eq(local) }
 }
 
 /// Whether an instruction only calculates with what others have loaded: told by its name, in any version of Python. What is not known is none.

@@ -283,6 +283,9 @@ impl Specialisation {
             globals.visit(visit)?;
         }
         self.inputs.iter().try_for_each(|input| input.visit(visit))?;
+        if let Some(kept) = &self.kept {
+            kept.visit(visit)?;
+        }
         match (&self.evaluations, self.evaluations()) {
             (Some(shared), Some(evaluations)) if Arc::strong_count(shared) == 1 => evaluations.visit(visit),
             _ => Ok(()),

@@ -411,7 +411,8 @@ impl<'py> Recorder<'py> {
             return true;
         }
         if let Some(at) = self.results.get(object) {
-            return self.entries.borrow()[at].is_lasting.get();
+            // A container that the program has built has the same items; what these hold may change.
+            return self.entries.borrow()[at].is_lasting.get() && self.holds_what_lasts(object);
         }
         if let Ok(function) = object.cast::<PyFunction>() {
             return matches!(purity::of(object), Purity::Pure)
@@ -435,6 +436,28 @@ impl<'py> Recorder<'py> {
                 .all(|&part| slice.getattr(part).is_ok_and(|part| self.is_lasting(&part)));
         }
         is_own_handle(object) && has_no_attributes(object) || self.observed(object) == Some(true)
+    }
+
+    /// Whether what is in a container of Python's own lasts, too. One that holds itself is not asked to the end.
+    fn holds_what_lasts(&self, object: &Object<'py>) -> bool {
+        if object.is_exact_instance_of::<PyTuple>() || !is_container(object) {
+            return match object.cast_exact::<PyTuple>() {
+                Ok(items) => items.iter().all(|item| self.is_lasting(&item)),
+                Err(_) => true,
+            };
+        }
+        let lasts = |items: PyResult<Bound<'py, PyAny>>| -> PyResult<bool> {
+            for item in items?.try_iter()? {
+                let item = item?;
+                let is_nested = is_container(&item) && !item.is_exact_instance_of::<PyTuple>();
+                if is_nested || !self.is_lasting(&item) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let of_values = object.cast::<PyDict>().map_or(Ok(true), |dict| lasts(Ok(dict.values().into_any())));
+        lasts(Ok(object.clone())).unwrap_or(false) && of_values.unwrap_or(false)
     }
 
     /// Whether a container of Python's own has the same items at every launch with this code. These may hold something else.
