@@ -12,7 +12,7 @@ use super::array::ArrayInput;
 use super::class_version::ClassGuard;
 use super::derivative::CompanionPath;
 use super::field::{FieldInput, LeafSlots, bound_field};
-use super::instance_dict::{self, InstanceDict, computes_no_attributes};
+use super::instance_dict::{self, InstanceDict, is_asked_plainly};
 use super::writer::ArgumentWriter;
 use crate::arrays::ndarray::Ndarray;
 use crate::arrays::tensor;
@@ -85,9 +85,7 @@ impl Input {
             Origin::Argument(_) | Origin::Captured => Path::Argument,
             Origin::Held => Path::Held(TemplateKey::identity(object)),
             Origin::Member { of, step: Step::Attribute(name) } if dependency.role == Role::Method => {
-                let computes_none =
-                    parent.is_some_and(|parent| computes_no_attributes(&parent.get_type()).unwrap_or(false));
-                let class = computes_none.then(ClassGuard::default);
+                let class = parent.is_some_and(is_asked_plainly).then(ClassGuard::default);
                 Path::Method(numbers[*of], PyString::intern(object.py(), name).unbind(), class)
             }
             Origin::Member { of, step: Step::Attribute(name) } => {
@@ -272,8 +270,7 @@ impl Input {
                 let parent = known(*of);
                 if let Some(class) = class {
                     let version = stored.class_version(*of, &parent);
-                    let look = || computes_no_attributes(&parent.get_type()).unwrap_or(false);
-                    if !class.is_as_it_was(version, &parent, look) {
+                    if !class.is_as_it_was(version, &parent, || is_asked_plainly(&parent)) {
                         return Ok(None);
                     }
                 }

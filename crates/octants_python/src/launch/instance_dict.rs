@@ -74,6 +74,11 @@ pub fn computes_no_attributes(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(found.zip(plain).is_some_and(|(found, plain)| found.is(&plain)))
 }
 
+/// Whether an object finds its attributes as most do.
+pub fn is_asked_plainly(object: &Bound<'_, PyAny>) -> bool {
+    computes_no_attributes(&object.get_type()).unwrap_or(false)
+}
+
 /// Where an item was last found in its dictionary, so that it is looked for there first: of the work of looking a name up that is a third.
 #[derive(Default)]
 pub struct LastPlace {

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use super::class_version::{self, ClassGuard};
 use super::input::{Check, Input};
-use super::instance_dict::{self, InstanceDict, LastPlace, computes_no_attributes};
+use super::instance_dict::{self, InstanceDict, LastPlace, is_asked_plainly};
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
 use crate::arrays::tensor;
@@ -376,8 +376,7 @@ impl MemberCache {
             let method = &self.methods[was.at];
             let Some(parent) = parent_of(method.parent, was.parent) else { return Ok(None) };
             let version = dict.class_version(method.of, &parent);
-            let look = || computes_no_attributes(&parent.get_type()).unwrap_or(false);
-            if !method.class.is_as_it_was(version, &parent, look) {
+            if !method.class.is_as_it_was(version, &parent, || is_asked_plainly(&parent)) {
                 return Ok(None);
             }
             let is_hidden = dict.item(method.of, &parent, &method.name).is_some();

@@ -421,8 +421,8 @@ impl<'py> Recorder<'py> {
         if is_definition(object) {
             return is_fixed_definition(object);
         }
-        if let Ok(items) = object.cast_exact::<PyTuple>() {
-            return items.iter().all(|item| self.is_lasting(&item));
+        if object.is_exact_instance_of::<PyTuple>() {
+            return self.holds_what_lasts(object);
         }
         if enums::is_member(object) {
             return enums::is_simple_member(object);
@@ -440,11 +440,11 @@ impl<'py> Recorder<'py> {
 
     /// Whether what is in a container of Python's own lasts, too. One that holds itself is not asked to the end.
     fn holds_what_lasts(&self, object: &Object<'py>) -> bool {
-        if object.is_exact_instance_of::<PyTuple>() || !is_container(object) {
-            return match object.cast_exact::<PyTuple>() {
-                Ok(items) => items.iter().all(|item| self.is_lasting(&item)),
-                Err(_) => true,
-            };
+        if let Ok(items) = object.cast_exact::<PyTuple>() {
+            return items.iter().all(|item| self.is_lasting(&item));
+        }
+        if !is_container(object) {
+            return true;
         }
         let lasts = |items: PyResult<Bound<'py, PyAny>>| -> PyResult<bool> {
             for item in items?.try_iter()? {
