@@ -58,8 +58,9 @@ TAPES = 500
 #: compute-sanitizer's tools that the core of the suite is run under.
 TOOLS = ("memcheck", "racecheck", "initcheck")
 
-#: Tests that take all of the device's memory, or break its context: others would fail beside them.
-ALONE = ("test_cuda.py",)
+#: Tests that take all of the device's memory, or break its context: others would fail beside them. And those that look at what the whole device has left, and at who
+#: waits for half a second of work: they would fail beside others.
+ALONE = ("test_cuda.py", "test_memory_order.py")
 
 NOT_INSTALLED = "compute-sanitizer is not installed"
 

@@ -20,6 +20,7 @@ export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 for wheel in "$here"/quadrants-*.whl; do
   [ -e "$wheel" ] || continue
   [ -d "$here/peer/quadrants" ] || "$python" -m zipfile -e "$wheel" "$here/peer"
-  export PEER=$here/peer
 done
+# Unpacked here, or already in the bundle.
+if [ -d "$here/peer/quadrants" ]; then export PEER=$here/peer; fi
 exec "$python" "$here/scripts/run_gpu.py" "$@"

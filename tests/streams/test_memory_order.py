@@ -358,7 +358,7 @@ def test_new_arrays_and_streams_make_no_stream_wait_for_the_default_one():
 
 
 @pytest.mark.cuda_only
-def test_a_small_copy_does_not_wait_for_chunks_behind_a_Busy():
+def test_a_small_copy_does_not_wait_for_chunks_behind_a_busy_stream():
     long, small, one = oc.ndarray(oc.i32, 64 << 18), oc.ndarray(oc.i32, 1000), oc.create_stream()
     values = np.arange(64 << 18, dtype=np.int32)
     two = oc.create_stream()
