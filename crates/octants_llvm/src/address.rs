@@ -82,7 +82,8 @@ impl Emitter<'_> {
                 let target = if self.lanes.count == 1 {
                     self.element(pointer, scalar, index)
                 } else {
-                    self.lane_element(pointer, scalar, index)
+                    let columns = self.tape_columns();
+                    self.lane_element(pointer, scalar, index, columns)
                 };
                 let align = in_memory(scalar).bytes();
                 Address { target, scalar, class: Class::Local, align, inside: None, exclusive: true }
@@ -111,7 +112,8 @@ impl Emitter<'_> {
                 let target = if self.lanes.count == 1 {
                     self.element(pointer, scalar, offset)
                 } else {
-                    self.lane_element(pointer, scalar, offset)
+                    let lanes = Val::i64(self.lanes.count.into());
+                    self.lane_element(pointer, scalar, offset, lanes)
                 };
                 Address {
                     target,
@@ -419,14 +421,18 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address in a widened variable, which holds each of its scalars once for each lane.
-    fn lane_element(&mut self, base: Ptr, scalar: Scalar, offset: Index) -> Target {
-        let lanes = Val::i64(self.lanes.count.into());
+    /// How many cells of a tape lie side by side: one for each lane that may run. Where few do, a tape is as short as they need.
+    pub(crate) fn tape_columns(&self) -> Val {
+        self.lanes.columns.unwrap_or(Val::i64(self.lanes.count.into()))
+    }
+
+    /// The address in widened memory, which holds each of its scalars once for each of so many lanes.
+    fn lane_element(&mut self, base: Ptr, scalar: Scalar, offset: Index, columns: Val) -> Target {
         let offset = if let Index::Linear { base, stride: 0 } = offset {
-            Index::Linear { base: self.exact_mul(base, lanes), stride: 1 }
+            Index::Linear { base: self.exact_mul(base, columns), stride: 1 }
         } else {
             let entries = self.index_lanes(offset);
-            let first = self.exact_mul(entries, lanes);
+            let first = self.exact_mul(entries, columns);
             let ids = Val::lane_ids(Scalar::I64, self.lanes.count);
             Index::Lanes(self.exact_sum("add", first, ids))
         };

@@ -411,7 +411,8 @@ impl Emitter<'_> {
         for (&accumulator, &total) in domain.parallel.accumulators().iter().zip(totals) {
             self.set(accumulator, total);
         }
-        self.lanes.mask = end.map(|end| self.lanes_before(counter, end));
+        let before = end.map(|end| self.lanes_before(counter, end));
+        (self.lanes.columns, self.lanes.mask) = before.unzip();
         let yielded = self.region(domain.parallel.body);
         let next = yielded
             .iter()
@@ -421,17 +422,17 @@ impl Emitter<'_> {
                 None => self.spread(value, self.lanes.count),
             })
             .collect();
-        (self.lanes.count, self.lanes.mask) = (1, None);
+        (self.lanes.count, self.lanes.mask, self.lanes.columns) = (1, None, None);
         next
     }
 
-    /// The lanes whose iterations come before the end.
-    fn lanes_before(&mut self, counter: Val, end: Val) -> Val {
+    /// How many lanes have iterations that come before the end, and which these are.
+    fn lanes_before(&mut self, counter: Val, end: Val) -> (Val, Val) {
         let left = self.binary("sub nsw", end, counter);
-        let left = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.count.into())], "");
-        let left = self.resize(left, Scalar::U32);
-        let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes.count), left);
-        self.as_mask(before)
+        let count = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.count.into())], "");
+        let narrow = self.resize(count, Scalar::U32);
+        let before = self.compare("ult", Val::lane_ids(Scalar::U32, self.lanes.count), narrow);
+        (count, self.as_mask(before))
     }
 
     /// The back edge of a row's loop. A widened one is left as it is.

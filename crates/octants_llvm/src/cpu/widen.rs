@@ -62,6 +62,9 @@ const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
 /// Ops of a body that is vectorised, here or by LLVM. A widened one may be emitted twice, with and without a mask; LLVM's analysis of the
 /// accesses takes longer than all its other passes above that. Chosen by compile time alone.
 const MAX_VECTORISED_OPS: u32 = 3000;
+/// Ops of a gradient's body that has a scalar copy for little more speed. `benches/gradient_growth.py`: the gradient of a loop with a sine, of 30 ops, takes 40 ms to
+/// compile with the copy and 25 ms without.
+const MAX_COPIED_OPS: u32 = 48;
 /// Accesses of a body below which the loop's own instructions count, so that it runs two vectors at once.
 const FEW_ACCESSES: u32 = 4;
 
@@ -314,13 +317,13 @@ impl<'k> BodySummary<'k> {
     }
 
     /// Whether whole vectors gain by a copy of the body without a mask. Without registers for masks a masked access is slow where it is not scalarised
-    /// altogether. With them, a copy is not worth it for accesses that conditions mask anyway, or for those of tapes: LLVM takes 0.6 of the
+    /// altogether. With them, a copy is not worth it for accesses that conditions mask anyway. Nowhere is it for those of tapes: LLVM takes 0.6 of the
     /// time for the gradients of loops (`loop` and `nest` of `benches/gradients.py`), which take 2 percent longer.
     fn gains_without_mask(&self, options: CpuOptions, reduces: bool) -> bool {
         match options.vector_bits {
             512.. if self.loops == 0 => reduces || self.free_accesses > 0 || self.outside.lane_accesses == 0,
             512.. => self.inside.lane_accesses > self.inside.tape_accesses,
-            256.. => self.inside.lane_accesses > 0 || self.loops == 0,
+            256.. => self.inside.lane_accesses > self.inside.tape_accesses || self.loops == 0,
             _ => true,
         }
     }
@@ -364,8 +367,10 @@ impl<'k> BodySummary<'k> {
             + SCALAR_CALL * library * calls_of_all
             + scattered * lanes / 2
             + tape;
-        // Lanes that wait for little more than a scalar are not worth the compile time of a copy, either: a sixth of that of `compile_julia`.
-        if tape == 0 && 2 * all < 3 * one {
+        // Lanes that wait for little more than a scalar are not worth the compile time of a copy, either: a sixth of that of `compile_julia`, half of that of
+        // a gradient's. A function is: one sine takes half of the time that those of all lanes take.
+        let is_short = tape > 0 && calls > 0 && self.ops <= MAX_COPIED_OPS;
+        if 2 * all < 3 * one && !is_short {
             return 0;
         }
         (all / one.max(1) + 1).clamp(2, (lanes / 2).max(2)) as u32

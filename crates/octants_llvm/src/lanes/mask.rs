@@ -5,7 +5,7 @@
 //! for all lanes needs no mask.
 
 use octants_ir::ops::MathUnary;
-use octants_ir::{Const, Op, OpKind, Region, Scalar};
+use octants_ir::{Const, Op, OpKind, Region, Scalar, Value, ValueDef};
 
 use crate::counter::Counter;
 use crate::counter::Index;
@@ -204,8 +204,12 @@ impl Emitter<'_> {
         let range = self.counted_range(data.operands[0], data.operands[1]);
         self.counters.set(index, Some(Counter { index: exact, range }));
         let yielded = self.under(still, |e| e.region(body));
-        let next: Vec<_> =
-            yielded.iter().zip(&phis).map(|(&value, phi)| self.choose(still, value, phi.value)).collect();
+        let yields = &self.kernel.terminator(body).expect("a loop's body yields").operands;
+        let mut next = Vec::with_capacity(phis.len());
+        for (slot, (&value, phi)) in yielded.iter().zip(&phis).enumerate() {
+            let keeps = self.keeps_lanes(yields[slot], carried[slot]);
+            next.push(if keeps { value } else { self.choose(still, value, phi.value) });
+        }
         if may_stop(self.kernel, op) {
             self.poll_cancel();
         }
@@ -221,6 +225,18 @@ impl Emitter<'_> {
         for (&result, phi) in data.results.iter().zip(&phis) {
             self.set(result, phi.value);
         }
+    }
+
+    /// Whether lanes that do not run a body have in what it yields what it began with: a loop carries that, under the body's mask.
+    fn keeps_lanes(&mut self, yields: Value, began: Value) -> bool {
+        let ValueDef::Result(op, slot) = self.kernel.values[yields].def else { return false };
+        let data = &self.kernel.ops[op];
+        let (is_masked, starts) = match data.kind {
+            OpKind::For => (data.operands[..2].iter().any(|&bound| self.get(bound).lanes > 1), 2),
+            OpKind::While => (self.decides_by_lane(op), 0),
+            _ => return false,
+        };
+        is_masked && data.operands[starts + slot as usize] == began
     }
 
     /// A `while` that lanes leave one by one: it runs until none is left. A lane that has left keeps what it had.

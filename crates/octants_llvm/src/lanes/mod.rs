@@ -22,6 +22,8 @@ pub(crate) struct Lanes {
     pub mask: Option<Val>,
     /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
     pub mask_scalar: Scalar,
+    /// How many of the lanes ever run, where that is found out only as the code runs: the cells of a tape that lie side by side.
+    pub columns: Option<Val>,
     /// Loads that ran before the loop that they stand in.
     pub hoisted: SideTable<Op, bool>,
     /// Stack slots for vectors that are taken apart in memory.
@@ -37,6 +39,7 @@ impl Default for Lanes {
             varying: SideTable::new(false),
             mask: None,
             mask_scalar: Scalar::U1,
+            columns: None,
             hoisted: SideTable::new(false),
             scratch: Vec::new(),
             loops: 0,

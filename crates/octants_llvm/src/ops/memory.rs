@@ -52,8 +52,9 @@ impl Emitter<'_> {
         let count = self.get(count);
         let count = self.conversion(ConvertOp::Cast, count, Scalar::I64);
         let count = self.most(count);
-        let each = scalar_bytes * self.lanes.count;
-        let mut bytes = self.binary("mul", count, Val::i64(each.into()));
+        let columns = self.tape_columns();
+        let cells = self.binary("mul", count, columns);
+        let mut bytes = self.binary("mul", cells, Val::i64(scalar_bytes.into()));
         let mut all = bytes;
         if together.len() > 1 {
             let more = self.binary("add", bytes, Val::i64(TAPE_ALIGN - 1));
