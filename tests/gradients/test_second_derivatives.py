@@ -445,3 +445,46 @@ def test_second_derivatives_of_sparse_fields(arch, entries):
         for one, expected in zip(found[kind], found["dense"], strict=True):
             np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-14)
     assert np.abs(found["dense"][2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["ndarray", "field"])
+def test_a_tape_refuses_to_go_back_through_gradients_by_hand(arch, kind):
+    make = {"ndarray": oc.ndarray, "field": oc.field}[kind]
+    x, y, loss = (make(oc.f64, shape, needs_grad=True, needs_dual=True) for shape in (3, 3, ()))
+    annotation, total = {"ndarray": (VEC, SCALAR), "field": (oc.template(), oc.template())}[kind]
+
+    @oc.kernel
+    def cubes(x: annotation, y: annotation):
+        for i in x:
+            y[i] = x[i] ** 3
+
+    @oc.kernel
+    def penalise(x: annotation, loss: total):
+        for i in x:
+            loss[None] += x.grad[i] ** 2
+
+    @oc.kernel
+    def sum_up(y: annotation, loss: total):
+        for i in y:
+            loss[None] += y[i]
+
+    def by_hand():
+        cubes(x, y)
+        y.grad.fill(1)
+        cubes.grad(x, y)
+
+    at = np.array([0.3, 0.9, -0.5])
+    x.from_numpy(at)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*`penalise` reads `x.grad`.*`cubes.grad`, called at"):
+        with oc.ad.Tape(loss):
+            by_hand()
+            penalise(x, loss)
+    # Whoever does not read them goes back.
+    with oc.ad.Tape(loss, clear_gradients=False):
+        by_hand()
+        x.grad.fill(0)
+        y.grad.fill(0)
+        sum_up(y, loss)
+    np.testing.assert_allclose(x.grad.to_numpy(), 3 * at**2)
+    with pytest.raises(oc.OctantsRuntimeError, match=r"OC1104.*`cubes.grad` is called in a Tape inside of a FwdMode"):
+        oc.ad.hessian_vector_product(lambda: (by_hand(), sum_up(y, loss)), loss, x, np.ones(3))

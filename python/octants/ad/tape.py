@@ -471,10 +471,15 @@ class Tape:
         return result
 
     def _call_grad(self, kernel: Kernel, args: tuple, kwargs: dict | None):
-        """Gradients that a program computes by hand are constants for those of the tape, and have duals like those."""
+        """Gradients that a program computes by hand have no derivatives in reverse mode: kernels of the tape that read them are refused."""
         if self._forward is not None:
-            return self._forward._call_grad(kernel, args, kwargs)
-        return kernel._launch_grad(args, kwargs, False)
+            name = kernel.__qualname__.rpartition(".")[2]
+            raise refusal(
+                "OC1104",
+                f"`{name}.grad` is called in a Tape inside of a FwdMode: its gradients would be constants for second derivatives",
+                "call it in a function that oc.ad.grad_for decorates, or outside of the tape",
+            )
+        return kernel._launch_grad(args, kwargs, False, self._sinks)
 
     def _save(self, arrays: Iterable) -> None:
         """Keeps the values that arrays had before the tape used them, if the calls are to run again."""

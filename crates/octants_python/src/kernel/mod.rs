@@ -754,13 +754,21 @@ impl Kernel {
         })
     }
 
-    /// A launch of the derivative in reverse mode that nothing watches, or of that one's derivative in forward mode.
+    /// A launch of the derivative in reverse mode that nothing watches, or of that one's derivative in forward mode. In a tape `sinks` refuses who reads
+    /// the gradients later.
+    #[pyo3(signature = (args, kwargs, with_duals, sinks=None))]
     fn _launch_grad<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
         with_duals: bool,
+        sinks: Option<&Bound<'py, Sinks>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(sinks) = sinks {
+            return self.with_arguments(args, kwargs, |arguments, stream| {
+                self.call_grad_in_tape(args.py(), arguments, stream, sinks)
+            });
+        }
         let kind = if with_duals { DerivativeKind::ForwardOverReverse } else { DerivativeKind::Reverse };
         self.launch_with(args, kwargs, CodeKind::Derivative(kind))
     }

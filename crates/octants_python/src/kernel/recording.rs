@@ -69,12 +69,42 @@ impl Record {
     }
 }
 
+/// What the derivatives of a tape do not see.
+struct Stored {
+    range: Range<u64>,
+    name: String,
+    /// The kernel that stored there.
+    writer: String,
+    /// Where its `grad` was called in the tape, if the memory has gradients of its arrays.
+    as_gradients: Option<String>,
+}
+
+impl Stored {
+    /// That a kernel reads it, under a name of its own.
+    fn read_by(&self, kernel: &str, here: &str, is_field: bool) -> Diagnostic {
+        let Stored { name, writer, .. } = self;
+        if let Some(line) = &self.as_gradients {
+            let text = format!(
+                "`{kernel}` reads `{name}` as `{here}`, which `{writer}.grad`, called at {line} in the same tape, has computed: the derivative of a derivative in reverse mode would be left out"
+            );
+            let help = "products of second derivatives with a vector are computed by oc.ad.hessian_vector_product, or by a Tape in a FwdMode; a function that oc.ad.no_grad decorates computes gradients that are constants";
+            return Diagnostic::new(Code::DerivativeArguments, text).help(help);
+        }
+        let text = format!(
+            "Gradients of `{name}` are not allocated: `{writer}` stored there what depends on an input, and what `{kernel}` reads of it as `{here}` would be a constant"
+        );
+        let help = format!("make `{name}` with needs_grad=True, or place `{name}.grad`");
+        // Of a field its program said so when it placed it.
+        let code = if is_field { Code::DroppedDerivative } else { Code::DerivativeStorage };
+        Diagnostic::new(code, text).help(help)
+    }
+}
+
 /// Memory without gradients in which kernels of a tape stored what has some: those who read it later would lose them.
 #[pyclass(frozen, module = "octants")]
 #[derive(Default)]
 pub struct Sinks {
-    /// Ranges of bytes, the name of each, and who stored there.
-    ranges: Mutex<Vec<(Range<u64>, String, String)>>,
+    ranges: Mutex<Vec<Stored>>,
     /// Whether the user was told of a field.
     told: AtomicBool,
     /// Whether the user was told of a kernel that is not validated.
@@ -108,23 +138,15 @@ impl Sinks {
         let known = lock();
         for &param in constants {
             let range = first_bytes(&compiled.args().slots[param], block);
-            let lost = known.iter().find(|(sink, ..)| sink.start < range.end && range.start < sink.end);
-            if let Some((_, name, writer)) = lost {
-                let here = compiled.param_name(param);
-                let text = format!(
-                    "Gradients of `{name}` are not allocated: `{writer}` stored there what depends on an input, and what `{kernel}` reads of it as `{here}` would be a constant"
-                );
-                let help = format!("make `{name}` with needs_grad=True, or place `{name}.grad`");
-                // Of a field its program said so when it placed it.
-                let is_field = compiled.args().slots[param].array().is_some_and(|one| one.layout.is_some());
-                let code = if is_field { Code::DroppedDerivative } else { Code::DerivativeStorage };
-                let diagnostic = Diagnostic::new(code, text).help(help);
-                if !is_field {
-                    refusal = Some(diagnostic);
-                    break;
-                }
-                dropped.get_or_insert(diagnostic);
+            let is_lost = |one: &&Stored| one.range.start < range.end && range.start < one.range.end;
+            let Some(lost) = known.iter().find(is_lost) else { continue };
+            let is_field = compiled.args().slots[param].array().is_some_and(|one| one.layout.is_some());
+            let diagnostic = lost.read_by(kernel, compiled.param_name(param), is_field);
+            if !is_field || lost.as_gradients.is_some() {
+                refusal = Some(diagnostic);
+                break;
             }
+            dropped.get_or_insert(diagnostic);
         }
         drop(known);
         // Without the lock: whoever shows warnings is code of the user's, which may record launches, too.
@@ -136,14 +158,27 @@ impl Sinks {
         if let Some(refusal) = refusal {
             return Err(errors::from_diagnostic(py, refusal, &SourceMap::new()));
         }
-        let mut known = lock();
         for &param in sinks {
-            let range = first_bytes(&compiled.args().slots[param], block);
-            if !known.iter().any(|(sink, ..)| *sink == range) {
-                known.push((range, compiled.param_name(param).to_owned(), kernel.to_owned()));
-            }
+            self.note(kernel, code, param, block, None);
         }
         Ok(())
+    }
+
+    /// A kernel stores in the memory of a parameter.
+    fn note(
+        &self,
+        kernel: &str,
+        code: &Specialisation,
+        param: usize,
+        block: &[u8],
+        as_gradients: Option<&str>,
+    ) {
+        let range = first_bytes(&code.compiled.args().slots[param], block);
+        let mut known = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.iter().any(|one| one.range == range) {
+            let (name, writer) = (code.compiled.param_name(param).to_owned(), kernel.to_owned());
+            known.push(Stored { range, name, writer, as_gradients: as_gradients.map(str::to_owned) });
+        }
     }
 }
 
@@ -351,6 +386,24 @@ impl Kernel {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
         }
         self.launch_recording(py, &code, arguments, &mut launch, stream)
+    }
+
+    /// A call of `grad` in a tape, which does not differentiate it: whoever reads the gradients later is refused.
+    pub(super) fn call_grad_in_tape<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
+        stream: Option<&LiveStream>,
+        sinks: &Bound<'py, Sinks>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let what = CodeKind::Derivative(DerivativeKind::Reverse);
+        let mut launch = LaunchArguments::new(stream.is_some());
+        let code = self.find_or_make(py, what, arguments, &mut launch)?;
+        let line = write_log::user_line(py)?;
+        for &(_, companion) in code.derivative.iter().flat_map(Gradient::companions) {
+            sinks.get().note(&self.signature.name, &code, companion, launch.bytes(), Some(&line));
+        }
+        self.call(py, what, arguments, stream, None)
     }
 
     /// Likewise in forward mode, with the duals of what is kept.
