@@ -6,6 +6,7 @@
 
 pub mod analysis;
 mod assumptions;
+mod carry_elements;
 mod check_arithmetic;
 mod check_tapes;
 mod demote_atomics;
@@ -37,6 +38,7 @@ mod strip_by_cells;
 mod tape_arrays;
 
 pub use assumptions::Assumptions;
+pub use carry_elements::carry_elements;
 pub use check_arithmetic::check_arithmetic;
 pub use check_tapes::check_tapes;
 pub use demote_atomics::demote_atomics;

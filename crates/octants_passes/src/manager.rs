@@ -6,6 +6,7 @@ use octants_ir::text::print;
 use octants_ir::{Kernel, Loc, Phase, Plan, verify};
 
 use crate::assumptions::Assumptions;
+use crate::carry_elements::carry_elements;
 use crate::check_arithmetic::check_arithmetic;
 use crate::check_tapes::check_tapes;
 use crate::demote_atomics::demote_atomics;
@@ -190,6 +191,13 @@ pub static PIPELINE: &[Pass] = &[
         reason: "after demote_atomics and privatise_reductions: what is still atomic and shared by iterations costs most inside loops",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| sink_updates(kernel, assumptions),
+    },
+    Pass {
+        name: "carry_elements",
+        need: Need::Speed,
+        reason: "after demote_atomics, whose plain updates it finds; before promote_locals, which makes values of its variables",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| carry_elements(kernel, assumptions),
     },
     Pass {
         name: "promote_locals",

@@ -28,10 +28,10 @@
 //!
 //! Expects scalars, and equal indices as equal values: it stands behind `simplify`. Structured phase.
 
-use octants_ir::ops::Effects;
 use octants_ir::rewrite::{ValueMap, ops_in, use_counts};
-use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Value};
 
+use crate::analysis::{Change, change_of, plain_place};
 use crate::assumptions::Assumptions;
 use crate::eliminate_dead_code::eliminate_dead_code;
 
@@ -73,18 +73,6 @@ struct Element {
     store: Option<Op>,
 }
 
-/// What an op does to memory.
-enum Change {
-    Nothing,
-    /// Reads or writes elements of one array.
-    Elements {
-        base: Value,
-        writes: bool,
-    },
-    /// Another thread may have changed anything.
-    Anything,
-}
-
 impl Merging<'_> {
     /// Merges accesses of a region at whose beginning these elements are known.
     fn region(&mut self, kernel: &mut Kernel, region: Region, mut known: Vec<Element>) {
@@ -93,7 +81,7 @@ impl Merging<'_> {
             for operand in &mut kernel.ops[op].operands {
                 *operand = self.names.resolve(*operand);
             }
-            if let Some(place) = mergeable_place(kernel, op) {
+            if let Some(place) = plain_place(kernel, op) {
                 let element = known.iter().find(|element| element.place == place);
                 match (&kernel.ops[op].kind, element) {
                     (OpKind::Load, Some(element)) => {
@@ -110,7 +98,7 @@ impl Merging<'_> {
             } else if kernel.ops[op].kind.has_regions() {
                 self.control(kernel, &mut known, op);
             } else {
-                self.change(&mut known, &self.change_of(kernel, op));
+                self.change(&mut known, &change_of(kernel, self.uses, op));
             }
             kept.push(op);
         }
@@ -133,7 +121,7 @@ impl Merging<'_> {
     fn control(&mut self, kernel: &mut Kernel, known: &mut Vec<Element>, op: Op) {
         let regions = kernel.ops[op].regions.clone();
         let inside: Vec<_> = regions.iter().flat_map(|&region| ops_in(kernel, region)).collect();
-        let changes: Vec<_> = inside.iter().map(|&op| self.change_of(kernel, op)).collect();
+        let changes: Vec<_> = inside.iter().map(|&op| change_of(kernel, self.uses, op)).collect();
         let mut entering = known.clone();
         if kernel.ops[op].kind != OpKind::If {
             for change in &changes {
@@ -148,30 +136,6 @@ impl Merging<'_> {
         }
         for change in &changes {
             self.change(known, change);
-        }
-    }
-
-    fn change_of(&self, kernel: &Kernel, op: Op) -> Change {
-        let data = &kernel.ops[op];
-        let effects = data.kind.effects();
-        if let Some(access) = kernel.cell_access(op) {
-            let base = access.place.base();
-            let used = data.results.iter().any(|&result| self.uses[result] > 0);
-            return match (kernel.ty(base), &data.kind) {
-                (Type::Local(_) | Type::Tape(_), _) => Change::Nothing,
-                (Type::Array(_), OpKind::Load | OpKind::Store) => {
-                    Change::Elements { base, writes: access.writes }
-                }
-                (Type::Array(_), OpKind::Atomic(_)) if !used => Change::Elements { base, writes: true },
-                _ => Change::Anything,
-            };
-        }
-        let quiet = matches!(data.kind, OpKind::Local | OpKind::Tape | OpKind::Random | OpKind::Yield)
-            || data.kind.has_regions();
-        if quiet || !effects.intersects(Effects::WRITES | Effects::ENDS | Effects::CONVERGENT) {
-            Change::Nothing
-        } else {
-            Change::Anything
         }
     }
 
@@ -194,15 +158,4 @@ impl Merging<'_> {
             }
         }
     }
-}
-
-/// The element that a plain load or store of an array names, if that is all it does: a component outside of its shape is not stored.
-fn mergeable_place(kernel: &Kernel, op: Op) -> Option<&[Value]> {
-    if !matches!(kernel.ops[op].kind, OpKind::Load | OpKind::Store) {
-        return None;
-    }
-    let place = kernel.cell_access(op)?.place;
-    let constant = |&component: &Value| kernel.as_const(component).is_some();
-    let is_element = matches!(kernel.ty(place.base()), Type::Array(_));
-    (is_element && place.components().iter().all(constant)).then_some(place.operands())
 }

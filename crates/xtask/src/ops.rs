@@ -74,7 +74,7 @@ const QUESTIONS: &[(&str, usize)] = &[
     ("crates/octants_passes/src/differentiate/reverse/facts.rs", 1),
     ("crates/octants_passes/src/differentiate/rules/mod.rs", 1),
     ("crates/octants_passes/src/lower_random.rs", 2),
-    ("crates/octants_passes/src/merge_accesses.rs", 2),
+    ("crates/octants_passes/src/analysis/change.rs", 2),
     ("crates/octants_passes/src/promote_locals.rs", 1),
     ("crates/octants_passes/src/recognise_reductions/mod.rs", 2),
     ("crates/octants_passes/src/simplify/control.rs", 1),

@@ -2,6 +2,7 @@
 //! nothing.
 
 mod access;
+mod change;
 mod cost;
 mod course;
 mod footprint;
@@ -17,6 +18,7 @@ mod work;
 pub use access::{
     ArrayUse, accesses_of, array_access, array_uses, computing_functions, function_access, is_check,
 };
+pub(crate) use change::{Change, change_of, plain_place};
 pub use cost::{cost, own_cost};
 pub use course::{Course, Part, Read};
 pub use footprint::{Footprint, Index, Interval, Touched};
