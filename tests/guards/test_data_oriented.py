@@ -630,3 +630,38 @@ def test_funcs_and_kernels_are_copied_and_pickled_as_functions_are(arch):
         return material.after(material.response(v))
 
     assert original(2) == 42
+
+
+class Described(type):
+    """Its classes find something else under the name of a func of their objects."""
+
+    @property
+    def scaled(cls):
+        return "of the class"
+
+
+class Doubling:
+    @oc.func
+    def scaled(self, v):
+        return 2 * v
+
+
+@oc.data_oriented
+class Covered(Doubling, metaclass=Described):
+    @oc.kernel
+    def run(self, v: oc.i32) -> oc.i32:
+        return self.scaled(v)
+
+
+def test_a_property_of_the_class_of_the_class_hides_no_func(monkeypatch):
+    one = Covered()
+    assert [one.run(3) for _ in range(5)] == [6] * 5
+
+    @oc.func
+    def tripled(self, v):
+        return 3 * v
+
+    monkeypatch.setattr(Doubling, "scaled", tripled)
+    assert [one.run(3) for _ in range(5)] == [9] * 5
+    monkeypatch.undo()
+    assert [one.run(3) for _ in range(5)] == [6] * 5

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use octants::ir::{Data, TensorShape};
 use octants::{FieldKind, FieldLeaf, HostQueue, HostSide, LeafId, LiveStream, Session};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,6 +25,8 @@ use crate::values::{dtype, element, host_only};
 #[pyclass(frozen, subclass, weakref, extends = Exporter, module = "octants")]
 pub struct Field {
     bound: OnceLock<BoundField>,
+    /// Python may run its collector when an object is allocated and not yet written: all of its bytes are zero then.
+    is_made: bool,
 }
 
 /// What a field is once it is placed.
@@ -156,7 +159,7 @@ impl Field {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        Exporter::with(Self { bound: OnceLock::new() })
+        Exporter::with(Self { bound: OnceLock::new(), is_made: true })
     }
 
     // ---- placing ----
@@ -229,6 +232,14 @@ impl Field {
         let kind = session.intern_field_kind(FieldKind::Struct { members: kinds });
         self.bind_parts(BoundField { session, kind, leaves, struct_type });
         Ok(())
+    }
+
+    /// A struct type has methods, whose functions may lead back to the field.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if !self.is_made {
+            return Ok(());
+        }
+        self.bound.get().map_or(Ok(()), |bound| visit.call(&bound.struct_type))
     }
 
     // ---- what it is ----

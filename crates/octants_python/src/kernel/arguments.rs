@@ -7,6 +7,7 @@ use octants::front::{
 };
 use octants::ir::{ArrayType, Data, Scalar, TensorType};
 use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -64,6 +65,19 @@ fn resolve(annotation: ScalarAnnotation, options: &LowerOptions) -> Scalar {
 }
 
 impl Param {
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.kind {
+            Kind::Typed(ty) => visit.call(ty),
+            Kind::Scalar(_)
+            | Kind::Array(_)
+            | Kind::View(_)
+            | Kind::AnyTensor
+            | Kind::Dataclass(_)
+            | Kind::Template => Ok(()),
+        }
+    }
+
     /// `ty` is the annotation itself.
     pub fn new(py: Python<'_>, spec: &ParamSpec, ty: Option<Bound<'_, PyAny>>) -> Self {
         let (annotation, ty, is_optional) = match &spec.annotation {

@@ -984,6 +984,7 @@ impl Kernel {
         // Nothing else is written yet.
         let Some(function) = self.function.visited() else { return Ok(()) };
         visit.call(function)?;
+        self.params.iter().try_for_each(|param| param.visit(&visit))?;
         self.specialisations.visit(&visit)
     }
 

@@ -1,10 +1,12 @@
 //! Arrays and views as inputs of a launch.
 
+use std::sync::OnceLock;
+
 use octants::CompiledKernel;
 use octants::ir::{ArrayType, Data, Order, Scalar, Spacing};
 use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
@@ -26,7 +28,7 @@ pub struct ArrayInput {
     at: usize,
     written: bool,
     /// The class of the session's arrays that the first launch saw: an object of it needs no look at the classes that it is made of.
-    class: PyOnceLock<Py<PyType>>,
+    class: OnceLock<Py<PyType>>,
 }
 
 /// Whether an array is what the code is for.
@@ -50,8 +52,13 @@ impl ArrayInput {
             param,
             at: compiled.args().slots[param].offset as usize,
             written: compiled.access()[param].written,
-            class: PyOnceLock::new(),
+            class: OnceLock::new(),
         }
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.class.get())
     }
 
     /// Which parameter it is.
@@ -65,15 +72,14 @@ impl ArrayInput {
         object: &Bound<'py, PyAny>,
         writer: &mut ArgumentWriter<'_, 'py>,
     ) -> PyResult<ArrayFit> {
-        let known =
-            self.class.get(object.py()).is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
+        let known = self.class.get().is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
         let object = if known { object } else { tensor::unwrapped(object) };
         let ndarray = if known {
             // SAFETY: an object of that class was an array.
             unsafe { object.cast_unchecked::<Ndarray>() }
         } else {
             let Ok(ndarray) = object.cast::<Ndarray>() else { return self.write_foreign(object, writer) };
-            let _ = self.class.set(object.py(), ndarray.as_any().get_type().unbind());
+            let _ = self.class.set(ndarray.as_any().get_type().unbind());
             ndarray
         };
         let array = &ndarray.get().array;

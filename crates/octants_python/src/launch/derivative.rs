@@ -9,6 +9,7 @@ use octants::front::{Dependency, FieldParam, Origin, Role};
 use octants::ir::plan::ArgSlot;
 use octants::ir::{ArrayType, Kernel, Loc, Scalar, Type};
 use octants::{CompiledKernel, FieldLeaf, Gradient, LoopMemory, Mode, Storage, total_bytes};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -183,6 +184,14 @@ impl CompanionPath {
     /// The gradients that an ndarray must have that is an argument.
     pub fn of_argument(number: usize) -> Self {
         Self { of: Owner::Input(number), leaf: 0, kind: CompanionKind::Grad, is_demand: true }
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.of {
+            Owner::Captured(field) => visit.call(field),
+            Owner::Input(_) => Ok(()),
+        }
     }
 
     /// The number of the input whose companion it is, and its name there.

@@ -1,11 +1,11 @@
 //! Fields as inputs of a launch.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use octants::front::FieldParam;
 use octants::{CompiledKernel, FieldKind, FieldLeaf};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::writer::ArgumentWriter;
@@ -22,7 +22,7 @@ pub struct FieldInput {
     pinned: Option<TemplateKey>,
     leaves: LeafSlots,
     /// The class of the field that the first launch saw: an object of it needs no look at the classes that it is made of.
-    class: PyOnceLock<Py<PyType>>,
+    class: OnceLock<Py<PyType>>,
 }
 
 /// Which leaves of a field a kernel uses, and where the address of each goes.
@@ -78,8 +78,15 @@ impl FieldInput {
             struct_type: field.struct_type.as_ref().map(|ty| ty.clone_ref(object.py())),
             pinned: if pinned { Some(TemplateKey::of(object)?) } else { None },
             leaves,
-            class: PyOnceLock::new(),
+            class: OnceLock::new(),
         })
+    }
+
+    /// What it keeps alive, for Python's collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.struct_type)?;
+        self.pinned.iter().try_for_each(|key| key.visit(visit))?;
+        visit.call(self.class.get())
     }
 
     /// Whether one of its leaves goes there in the block.
@@ -89,8 +96,7 @@ impl FieldInput {
 
     #[inline]
     pub fn write(&self, object: &Bound<'_, PyAny>, writer: &mut ArgumentWriter<'_, '_>) -> PyResult<bool> {
-        let known =
-            self.class.get(object.py()).is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
+        let known = self.class.get().is_some_and(|class| object.get_type_ptr().cast() == class.as_ptr());
         let field = if known {
             // SAFETY: an object of that class was a field.
             unsafe { object.cast_unchecked::<Field>() }
@@ -99,7 +105,7 @@ impl FieldInput {
                 let inner = tensor::unwrapped(object);
                 return if inner.is(object) { Ok(false) } else { self.write(inner, writer) };
             };
-            let _ = self.class.set(object.py(), field.as_any().get_type().unbind());
+            let _ = self.class.set(field.as_any().get_type().unbind());
             field
         };
         let field = Field::bound(field)?;

@@ -3,7 +3,7 @@
 use octants::front::{Dependency, Origin, Role, Step};
 use octants::ir::{ArrayType, Data, Scalar};
 use octants::{CompiledKernel, FieldLeaf};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
@@ -205,11 +205,8 @@ impl Input {
         match &self.path {
             Path::Item(_, key) => visit.call(key)?,
             Path::Held(key) => key.visit(visit)?,
-            Path::Argument
-            | Path::Attribute(..)
-            | Path::Stored(..)
-            | Path::Method(..)
-            | Path::Companion(_) => {}
+            Path::Companion(path) => path.visit(visit)?,
+            Path::Argument | Path::Attribute(..) | Path::Stored(..) | Path::Method(..) => {}
         }
         match &self.check {
             Check::Constant(key) => key.visit(visit),
@@ -217,15 +214,16 @@ impl Input {
                 visit.call(class)?;
                 keys.iter().try_for_each(|key| key.visit(visit))
             }
-            Check::Type(class) | Check::Container(class, _) | Check::Tensor(class, _) => visit.call(class),
-            Check::Present
-            | Check::Anything
-            | Check::Same(_)
-            | Check::Number { .. }
-            | Check::Values(..)
-            | Check::Array(_)
-            | Check::View(..)
-            | Check::Field(_) => Ok(()),
+            Check::Type(class) | Check::Container(class, _) => visit.call(class),
+            Check::Tensor(class, ty) => {
+                visit.call(class)?;
+                visit.call(ty)
+            }
+            Check::Present | Check::Anything | Check::Same(_) | Check::Number { .. } | Check::Values(..) => {
+                Ok(())
+            }
+            Check::Array(array) | Check::View(array, _) => array.visit(visit),
+            Check::Field(field) => field.visit(visit),
         }
     }
 
@@ -407,12 +405,22 @@ impl Check {
     }
 }
 
-/// What the class of an object has under a name, or the object itself, if it is a class.
+/// What an object finds under a name in its class, or what the object itself finds, if it is a class.
+#[inline]
 pub fn class_attribute<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if object.is_instance_of::<PyType>() { object.getattr(name) } else { object.get_type().getattr(name) }
+    if object.is_instance_of::<PyType>() {
+        return object.getattr(name);
+    }
+    let class = object.get_type();
+    if class.get_type().is(class.py().get_type::<PyType>()) {
+        return class.getattr(name);
+    }
+    // The class of the class may have something of this name, which a class finds and its objects do not.
+    let found = instance_dict::static_attribute(&class, name)?;
+    found.ok_or_else(|| PyAttributeError::new_err(name.clone().unbind()))
 }
 
 #[cold]

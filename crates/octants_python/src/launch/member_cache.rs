@@ -20,7 +20,7 @@ use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType, PyWeakrefRefer
 use smallvec::SmallVec;
 
 use super::class_version::{self, ClassGuard};
-use super::input::{Check, Input};
+use super::input::{Check, Input, class_attribute};
 use super::instance_dict::{self, InstanceDict, LastPlace, is_asked_plainly};
 use super::pure_property::{self, Sources};
 use super::writer::{ArgumentWriter, Members};
@@ -676,10 +676,10 @@ fn method_members(
     found
 }
 
-/// The address of what the class of an object has under a name.
+/// The address of what an object finds under a name in its class.
 #[inline]
 fn func_of_class(object: &Bound<'_, PyAny>, name: &Py<PyString>) -> Option<usize> {
-    object.get_type().getattr(name).ok().map(|func| address(&func))
+    class_attribute(object, name.bind(object.py())).ok().map(|func| address(&func))
 }
 
 /// Members that are read anew and are properties, of arguments or of stored members, which follow from members in the dictionary of their object.
