@@ -122,6 +122,18 @@ def moved_and_scaled(x: VEC, to: oc.i32, n: oc.i32):
 
 
 @oc.kernel
+def strided(x: VEC, stride: oc.i32, offset: oc.i32):
+    for i in range(5):
+        x[stride * i] = oc.sin(x[offset + i])
+
+
+@oc.kernel
+def strided_and_scaled(x: VEC, stride: oc.i32, offset: oc.i32):
+    for i in range(5):
+        x[stride * i] = 3 * x[offset + i]
+
+
+@oc.kernel
 def assigned_twice(x: VEC, a: oc.i32, b: oc.i32, n: oc.i32):
     for i in range(n):
         x[a + i] = 2.0 * x[12 + i]
@@ -193,6 +205,8 @@ PROGRAMS = {
     "butterflies of two bits": (lambda x: [butterfly_of_bits(x, h) for h in (3, 5)], (8,)),
     "moved away": (lambda x: moved(x, 5, 5), (12,)),
     "moved nowhere": (lambda x: moved(x, 0, 5), (12,)),
+    "strided": (lambda x: [strided(x, 1, 0), strided(x, 1, 5), strided(x, 3, 13)], (18,)),
+    "strided, scaled": (lambda x: [strided_and_scaled(x, 1, 0), strided_and_scaled(x, 3, 13)], (18,)),
     "assigned twice": (lambda x: [assigned_twice(x, 0, 6, 5), assigned_twice(x, 3, 3, 5)], (18,)),
     "moved nowhere, on, and away": (
         lambda x: [moved(x, 0, 5), moved_and_scaled(x, 3, 3), moved(x, 6, 5)],
@@ -229,6 +243,9 @@ REFUSED = {
     "equal rows": (lambda x: row_from_row(x, 1, 1), (3, 6), "OC1103"),
     "equal rows, doubled": (lambda x: row_doubled(x, 1, 1), (3, 6), "OC1103"),
     "onto each other": (lambda x: moved(x, 2, 5), (12,), "OC1103"),
+    "strided onto each other": (lambda x: strided(x, 1, 1), (18,), "OC1103"),
+    "strided onto others": (lambda x: strided(x, 2, 0), (18,), "OC1103"),
+    "strided onto others, scaled": (lambda x: strided_and_scaled(x, 3, 2), (18,), "OC1103"),
     "onto each other, scaled": (lambda x: moved_and_scaled(x, 2, 5), (12,), "OC1103"),
 }
 

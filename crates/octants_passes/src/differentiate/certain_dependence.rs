@@ -23,8 +23,9 @@ const SIZES: [i64; 2] = [24, 27];
 const TRIALS: i64 = 6;
 /// Trials in which all numbers are alike. In the others each is far from those before it.
 const ALIKE: i64 = 4;
-/// How far, up or down: farther than the largest size.
+/// How far, up or down: farther than the largest size. No number is a multiple of another one, or near one: products with an index are not taken for sums.
 const FAR: i64 = 1009;
+const APART: i64 = 53;
 
 type Cell = Vec<i64>;
 
@@ -237,7 +238,10 @@ impl Trial<'_, '_> {
         let number = match self.number {
             number if is_size => SIZES[number as usize % SIZES.len()],
             number if number < ALIKE => number,
-            number => FAR * (self.tried.len() as i64 + 1) * if number % 2 == 0 { 1 } else { -1 },
+            number => {
+                let place = self.tried.len() as i64 + 1;
+                (FAR + APART * place) * place * if number % 2 == 0 { 1 } else { -1 }
+            }
         };
         let tried = Const::from_i128(scalar, number.into());
         self.tried.insert(value, tried);
