@@ -160,6 +160,46 @@ def test_without_a_tape_it_is_refused(kernel):
         kernel.grad(made(X), made(Y), integers(COUNTS))
 
 
+def test_what_is_overwritten_behind_random_conditions_is_kept(arch):
+    x, start = made([0.3, 0.9, 0.5, 1.1] * 8), np.array([0.3, 0.9, 0.5, 1.1] * 8)
+    drawn, sides, loss = oc.ndarray(oc.f64, 32), oc.ndarray(oc.i32, (32, 3)), made(0.0)
+
+    @oc.kernel
+    def shaken(x: VEC, drawn: VEC, sides: oc.types.ndarray(oc.i32, 2)):
+        for i in x:
+            for k in range(3):
+                r = oc.random(oc.f64)
+                if r < 0.4:
+                    x[i] = x[i] * x[i]
+                    sides[i, k] = 1
+                elif r < 0.8:
+                    drawn[i] = r
+                    x[i] = oc.sin(x[i]) * r
+                    x[i] = x[i] * x[i] + 0.125
+                    sides[i, k] = 2
+
+    with oc.ad.Tape(loss):
+        shaken(x, drawn, sides)
+        weighted(x, loss)
+    chosen, r = sides.to_numpy(), drawn.to_numpy()
+    assert {0, 1, 2} == set(chosen.ravel())
+    checked = 0
+    for i, taken in enumerate(chosen):
+        # What was drawn is known where the second side was taken once.
+        if (taken == 2).sum() > 1:
+            continue
+        value, slope = start[i], 1.0
+        for side in taken:
+            if side == 1:
+                value, slope = value * value, slope * 2 * value
+            elif side == 2:
+                inner = np.sin(value) * r[i]
+                value, slope = inner * inner + 0.125, slope * 2 * inner * np.cos(value) * r[i]
+        np.testing.assert_allclose([x[i], x.grad[i]], [value, slope * (i + 1)], rtol=1e-12)
+        checked += 1
+    assert checked > 5
+
+
 def test_random_numbers_and_results_of_atomics_are_kept(arch):
     @oc.kernel
     def f(x: VEC, y: VEC, n: INTS):

@@ -54,6 +54,7 @@ mod size_once;
 mod stale_reads;
 mod storage;
 mod told;
+mod unforeseen;
 
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Access, ArrayType, Kernel, Loc, Op, OpKind, Scalar, SideTable, Type, Value};

@@ -30,6 +30,7 @@ use octants_ir::{
 };
 
 use super::record_sizes::{RecordSizes, record_sizes};
+use super::unforeseen::{outside, unforeseen};
 use crate::differentiate::refusal::Refusal;
 use crate::edit::iteration_number::column;
 use crate::promote_locals;
@@ -160,14 +161,27 @@ pub(super) fn insert(
             let ty = ArrayType::array(log.scalar, 2, Boundary::Unsafe);
             kernel.add_param(format!("kept{number}.{}", log.scalar), Type::Array(ty))
         });
+        let ifs = match purpose {
+            Purpose::Count(_) => unforeseen(kernel, log.body, &log.ops),
+            Purpose::Keep | Purpose::Load => Vec::new(),
+        };
+        let ops = outside(kernel, &log.ops, &ifs);
+        let most_of = |op: Op| ifs.iter().find(|(counted, _)| *counted == op).map(|&(_, most)| most);
         let (used, column) = open(kernel, log);
         for region in regions_in(kernel, log.body) {
-            if !kernel.regions[region].ops.iter().any(|op| log.ops.contains(op)) {
+            if !kernel.regions[region].ops.iter().any(|&op| ops.contains(&op) || most_of(op).is_some()) {
                 continue;
             }
             for op in std::mem::take(&mut kernel.regions[region].ops) {
-                if !log.ops.contains(&op) {
+                if !ops.contains(&op) {
                     kernel.regions[region].ops.push(op);
+                    if let Some(most) = most_of(op) {
+                        let loc = kernel.ops[op].loc;
+                        let b = &mut Builder::at(kernel, region, loc);
+                        let (row, most) = (b.load(used, &[]), b.i32(most));
+                        let next = b.arith(ArithOp::Add, row, most);
+                        b.store(used, &[], next);
+                    }
                     continue;
                 }
                 if purpose == Purpose::Keep {

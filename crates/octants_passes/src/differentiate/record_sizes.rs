@@ -1,5 +1,6 @@
 //! How much a run that is recorded keeps, as a kernel that runs before it: the kernel itself, without what counting does not need.
 //!
+//! Behind a condition that follows from random numbers or the time it counts what is kept at most ([`unforeseen`](super::unforeseen)).
 //! Where a loop's end depends on memory that the kernel writes, the writes stay, too, but go to copies. Before:
 //! ```text
 //! parallel_for (%i: i32) in (%zero..%n) {
