@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -426,6 +427,46 @@ def test_too_little_memory_says_how_much_is_needed():
     with pytest.raises(oc.OctantsRuntimeError, match=r"memory=50 is too small.* (\d+) bytes are needed") as told:
         in_place(5, 50)
     assert "64 bytes" in str(told.value)
+
+
+def test_what_is_said_to_be_needed_is_needed(arch):
+    @oc.kernel
+    def bend(x: VEC):
+        for i in x:
+            x[i] = oc.sin(x[i]) * x[i]
+
+    @oc.kernel
+    def mix(x: VEC, y: VEC):
+        for i in x:
+            y[i] = y[i] * x[i] + 1
+            x[i] = oc.cos(y[i])
+
+    @oc.kernel
+    def total(x: VEC, loss: SCALAR):
+        for i in x:
+            loss[None] += x[i]
+
+    def gradient(memory):
+        x, y, loss = made([0.3] * 9), made([0.5] * 9), made(0.0)
+        with oc.ad.Tape(loss, memory=memory):
+            for _ in range(20):
+                bend(x)
+                mix(x, y)
+            total(x, loss)
+        return x.grad.to_numpy()
+
+    tried = [10]
+    while True:
+        try:
+            found = gradient(tried[-1])
+            break
+        except oc.OctantsRuntimeError as error:
+            tried.append(int(re.search(r"too small.* at least (\d+) bytes are needed", str(error))[1]))
+            assert tried[-1] > tried[-2]
+    np.testing.assert_array_equal(found, gradient("1MB"))
+    # No smaller one does: each number was needed.
+    with pytest.raises(oc.OctantsRuntimeError, match=f"at least {tried[-1]} bytes"):
+        gradient(tried[-1] - 1)
 
 
 def test_what_cannot_run_again_is_refused(arch):

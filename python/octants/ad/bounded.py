@@ -366,8 +366,8 @@ class BoundedMemory:
         if self._left() < size:
             needed = self.limit - self._left() + size
             raise OctantsRuntimeError(
-                f"memory={self.limit} is too small for this Tape: {needed} bytes are needed for what its calls overwrite and the host writes, once at the beginning "
-                "and once at the end, and for what its kernels keep"
+                f"memory={self.limit} is too small for this Tape: at least {needed} bytes are needed for what its calls up to this one overwrite and the host writes, once at the "
+                "beginning and once at the end, and for what its kernels keep; later calls may need more"
             )
 
     def _taken(self, number: int, version: int) -> _Copy:

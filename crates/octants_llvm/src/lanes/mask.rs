@@ -180,6 +180,7 @@ impl Emitter<'_> {
         let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes.count)).collect();
         let less = if lo.ty.is_signed() { "slt" } else { "ult" };
         let all = self.narrowed(Val::constant(Const::bool(true)));
+        self.lanes.left_one_by_one.set(op, true);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);
@@ -228,15 +229,11 @@ impl Emitter<'_> {
     }
 
     /// Whether lanes that do not run a body have in what it yields what it began with: a loop carries that, under the body's mask.
-    fn keeps_lanes(&mut self, yields: Value, began: Value) -> bool {
+    fn keeps_lanes(&self, yields: Value, began: Value) -> bool {
         let ValueDef::Result(op, slot) = self.kernel.values[yields].def else { return false };
         let data = &self.kernel.ops[op];
-        let (is_masked, starts) = match data.kind {
-            OpKind::For => (data.operands[..2].iter().any(|&bound| self.get(bound).lanes > 1), 2),
-            OpKind::While => (self.decides_by_lane(op), 0),
-            _ => return false,
-        };
-        is_masked && data.operands[starts + slot as usize] == began
+        self.lanes.left_one_by_one[op]
+            && data.operands[data.operands.len() - data.results.len() + slot as usize] == began
     }
 
     /// A `while` that lanes leave one by one: it runs until none is left. A lane that has left keeps what it had.
@@ -246,6 +243,7 @@ impl Emitter<'_> {
         let initial: Vec<_> = data.operands.iter().map(|&value| self.get(value)).collect();
         let initial: Vec<_> = initial.iter().map(|&value| self.spread(value, self.lanes.count)).collect();
         let all = self.narrowed(Val::constant(Const::bool(true)));
+        self.lanes.left_one_by_one.set(op, true);
         let (head, inside, done) = (self.f.new_label(), self.f.new_label(), self.f.new_label());
         let before = self.f.block();
         self.f.jump(head);

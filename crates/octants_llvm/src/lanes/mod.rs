@@ -24,6 +24,8 @@ pub(crate) struct Lanes {
     pub mask_scalar: Scalar,
     /// How many of the lanes ever run, where that is found out only as the code runs: the cells of a tape that lie side by side.
     pub columns: Option<Val>,
+    /// Loops that were written so that lanes leave them one by one, last time.
+    pub left_one_by_one: SideTable<Op, bool>,
     /// Loads that ran before the loop that they stand in.
     pub hoisted: SideTable<Op, bool>,
     /// Stack slots for vectors that are taken apart in memory.
@@ -40,6 +42,7 @@ impl Default for Lanes {
             mask: None,
             mask_scalar: Scalar::U1,
             columns: None,
+            left_one_by_one: SideTable::new(false),
             hoisted: SideTable::new(false),
             scratch: Vec::new(),
             loops: 0,

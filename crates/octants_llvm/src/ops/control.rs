@@ -107,6 +107,7 @@ impl Emitter<'_> {
         if lo.lanes > 1 || hi.lanes > 1 {
             return self.masked_for(op, lo, hi);
         }
+        self.lanes.left_one_by_one.set(op, false);
         if self.lanes.count == 1 && self.lowering.for_loop(self, op) {
             return;
         }
@@ -219,6 +220,7 @@ impl Emitter<'_> {
         if self.lanes.count > 1 && self.decides_by_lane(op) {
             return self.masked_while(op);
         }
+        self.lanes.left_one_by_one.set(op, false);
         let data = &self.kernel.ops[op];
         let (condition, body) = (data.regions[0], data.regions[1]);
         let types: Vec<_> = data.results.iter().map(|&value| self.joined_ty(value)).collect();
