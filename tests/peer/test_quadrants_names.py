@@ -144,6 +144,7 @@ def test_what_programs_look_up_inside():
     assert oc.lang.ops.sin is oc.sin and oc.types.primitive_types.f32 is oc.f32
     assert oc.lang.exception.QuadrantsIndexError is oc.exceptions.OctantsIndexError
     assert oc._lib.core.with_cuda() and not oc._lib.core.with_vulkan()
+    assert not oc._lib.core.GGUI_AVAILABLE
     assert oc.types.primitive_types.integer_types
     assert oc.lang.Matrix is oc.Matrix and oc.lang.kernel is oc.kernel
     with pytest.raises(AttributeError, match="module 'octants.lang' has no attribute 'nonsense'"):

@@ -8,6 +8,9 @@ import sys
 from .. import _session
 from .._fields.builder import materialise_root
 
+#: Whether there are windows that a GPU draws in.
+GGUI_AVAILABLE = False
+
 
 class _Program:
     """The session, as programs for Quadrants see it."""

@@ -41,10 +41,10 @@ impl Emitter<'_> {
     pub(super) fn exp(&mut self, x: Val) -> Val {
         const ADDED: i128 = 2048;
         let format = Format::of(x);
-        // Beyond these all results are zero or infinite; a NaN stays.
+        // Beyond these all results are zero or infinite; a NaN stays. A product that vanishes takes processors long, so none is formed.
         let (least, most) = format.choose((-104.0, 89.0), (-746.0, 710.0));
         let low = self.compare("olt", x, format.real(least));
-        let x = self.select(low, format.real(least), x);
+        let x = self.select(low, format.real(0.0), x);
         let x = self.at_most(x, most);
         let Power { factor, shifted } = self.power_of_e(x);
         // Both halves of `k`, with something added that makes them positive.
@@ -52,12 +52,13 @@ impl Emitter<'_> {
         let k = self.binary("sub", bits, format.int(format.magic_bits() - 2 * ADDED));
         let half = self.binary("lshr", k, format.int(1));
         let rest = self.binary("sub", k, half);
-        [half, rest].into_iter().fold(factor, |product, exponent| {
+        let power = [half, rest].into_iter().fold(factor, |product, exponent| {
             let biased = self.binary("add", exponent, format.int(format.bias - ADDED));
             let power = self.binary("shl", biased, format.int(format.significand.into()));
             let power = self.bit_cast(power, format.ty);
             self.binary("fmul", product, power)
-        })
+        });
+        self.select(low, format.real(0.0), power)
     }
 
     /// A power of e that is a normal number.
