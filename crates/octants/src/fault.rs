@@ -3,7 +3,7 @@
 use octants_hal::Fault as Record;
 use octants_ir::format::message_text;
 use octants_ir::ops::AssertKind;
-use octants_ir::{Const, Scalar, SiteKind, SiteTable};
+use octants_ir::{Const, Scalar, SiteKind, SiteTable, Together};
 use octants_runtime::{DeferredFault, FaultReport};
 
 use crate::error::{Error, Fault};
@@ -47,9 +47,17 @@ fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
             ),
             Vec::new(),
         ),
+        SiteKind::Access if report.arguments[0] == SiteKind::RACE => {
+            let [_, lane, other, ..] = report.arguments;
+            let text = format!(
+                "lanes {other} and {lane} of a block touch the same element of shared memory without a barrier between"
+            );
+            (AssertKind::Condition, text, Vec::new())
+        }
+        SiteKind::Together { about } => (AssertKind::Condition, together_text(*about, report), Vec::new()),
         SiteKind::Access => {
             let [param, axis, index, extent, origin, ..] = report.arguments;
-            let name = sites.param_name(param as usize).unwrap_or("?");
+            let name = sites.param_name(param as usize).unwrap_or("a shared array");
             let index = Const::from_bits(Scalar::I64, index);
             let at = index.as_i128().unwrap_or_default();
             let mut message =
@@ -69,6 +77,22 @@ fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
         locations: sites.locations(site),
         others: Vec::new(),
     })
+}
+
+fn together_text(about: Together, report: &Record) -> String {
+    let [lane, wanted, ..] = report.arguments;
+    match about {
+        Together::Barrier(scope) => {
+            format!(
+                "a barrier that lane {lane} of the {} never reaches, while others wait for it",
+                scope.name()
+            )
+        }
+        Together::Exchange if wanted == 0 => {
+            format!("lanes exchange values, and lane {lane} of the subgroup is elsewhere")
+        }
+        Together::Exchange => format!("lane {lane} asks for the value of lane {wanted}, which does not run"),
+    }
 }
 
 /// A scalar from the word that code wrote it into.

@@ -414,6 +414,19 @@ codes! {
         "What one iteration of a parallel loop reads or assigns, another one writes, at an index that is known only while it runs: which of them comes first is left to chance, and so is the derivative. `oc.ad.Tape(loss, validation=True)` finds it in debug mode. Read from one array and write to another, combine with `+=`, or put `oc.loop_config(serialize=True)` before the loop.";
     TapeLimit "OC1110" Runtime "a limit for kept values that one iteration exceeds"
         "Iterations of a derivative keep what their loops carry, as many of them at once as `oc.init(tape_memory_limit=…)` has memory for, and the others after them. One iteration alone needs more than that. In streams and on a GPU, where calls of gradients do not wait, what next waits for the device raises it.";
+
+    BlockOutside "OC1201" Compilation "what threads of a block do together, outside of a parallel loop"
+        "Threads form blocks in the outermost loops of a kernel. A serialised loop, the code around loops and a real function have one thread.";
+    BlockLoop "OC1202" Compilation "a loop whose threads cannot form blocks"
+        "Neighbouring iterations of a loop over `range(n)` or `oc.ndrange(...)` are run by neighbouring threads of a block, of at most 1024. Loops over fields and trees, and loops whose threads are limited, deal their iterations out in another way.";
+    SharedShape "OC1203" Value "the shape of a shared array"
+        "Shared arrays are laid out while the kernel is compiled: their extents are positive integers that are known then.";
+    SharedSize "OC1204" Compilation "more shared memory than a block has"
+        "The arrays of a block lie in memory of its own, of which a device has little: 227 KiB for each block on an H200, 48 KiB on old GPUs. `oc.device_properties()` tells.";
+    BlockMultiple "OC1205" Value "iterations that do not fill their blocks"
+        "Where threads wait for each other, all of them must be there: a loop with barriers or shared arrays has a multiple of `block_dim` iterations, one whose lanes only exchange values a multiple of 32. Round up, and do the work under `if i < n:`.";
+    Exchange "OC1206" Type "a value that lanes cannot exchange"
+        "Numbers, vectors, matrices and structs of them travel between lanes; a lane is an integer.";
 }
 
 #[cfg(test)]

@@ -117,6 +117,22 @@ intrinsics! {
     AtomicCasWord "atomic_cas_word" "atomic_cas of unsigned integers of any width, for the library.";
     VolatileLoad "volatile_load" "volatile_load(target)";
 
+    SharedArray "SharedArray" "SharedArray(shape, dtype): memory that the threads of a block share.";
+    BlockSync "block_sync" "sync(): the threads of a block wait for each other.";
+    BlockCount "block_count" "sync_count_nonzero(predicate): the threads of a block wait for each other; for how many the predicate holds.";
+    BlockFence "block_fence" "mem_fence()";
+    ThreadIdx "thread_idx" "thread_idx(): the thread's number in its block.";
+    BlockThreads "block_threads" "block_threads(): how many threads a block has, for the library.";
+    GlobalThreadIdx "global_thread_idx" "global_thread_idx(): the thread's number among all.";
+    SubgroupLane "invocation_id" "invocation_id(): the lane's number in its subgroup.";
+    SubgroupSync "subgroup_sync" "sync(): the lanes of a subgroup wait for each other.";
+    Ballot "ballot" "ballot(predicate): on which lanes it holds, a bit for each.";
+    Shuffle "shuffle" "shuffle(value, lane)";
+    ShuffleUp "shuffle_up" "shuffle_up(value, offset)";
+    ShuffleDown "shuffle_down" "shuffle_down(value, offset)";
+    ShuffleXor "shuffle_xor" "shuffle_xor(value, mask)";
+    GridFence "grid_fence" "mem_fence()";
+
     Random "random" "random(dtype=float)";
     Randn "randn" "randn(dtype=None)";
     ClockCounter "clock_counter" "clock_counter()";

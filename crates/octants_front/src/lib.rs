@@ -75,6 +75,8 @@ pub struct LowerOptions {
     pub has_run: bool,
     /// Accesses of sparse fields say which element they are of, for those who compare accesses.
     pub names_elements: bool,
+    /// Bytes of memory that the threads of a block can share.
+    pub max_shared_bytes: u32,
     /// The folder of the package: functions in its files are not the user's.
     pub library: Option<Arc<Path>>,
 }
@@ -92,6 +94,7 @@ impl Default for LowerOptions {
             graph: false,
             has_run: false,
             names_elements: false,
+            max_shared_bytes: 227 << 10,
             library: None,
         }
     }

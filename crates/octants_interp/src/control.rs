@@ -1,7 +1,7 @@
 //! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest; branches of a fork in the order
 //! of the text.
 
-use octants_ir::ops::Domain;
+use octants_ir::ops::{Domain, Effects};
 use octants_ir::{Const, Data, Layout, LayoutId, Op, Value};
 
 use crate::arith;
@@ -31,7 +31,7 @@ impl Machine<'_> {
         (self.get(lo).integer(), self.get(hi).integer())
     }
 
-    fn index(&self, bound: Value, index: i128) -> Datum {
+    pub fn index(&self, bound: Value, index: i128) -> Datum {
         Datum::Scalar(Const::from_bits(self.get(bound).scalar().ty(), index as u64))
     }
 
@@ -104,6 +104,11 @@ impl Machine<'_> {
         let number = self.loop_number(op);
         let is_serial = parallel.attributes.max_threads == Some(1);
         self.loops_begun += 1;
+        if let Some(threads) = parallel.attributes.block_dim
+            && self.kernel.has_effects(parallel.body, Effects::CONVERGENT)
+        {
+            return self.run_blocks(op, &ranges, threads);
+        }
         let mut iteration = 0;
         let mut at = first_point(&ranges);
         while let Some(point) = at {
@@ -154,12 +159,12 @@ impl Machine<'_> {
 }
 
 /// The first point of ranges, if none of them is empty.
-fn first_point(ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
+pub fn first_point(ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
     ranges.iter().map(|&(lo, hi)| (lo < hi).then_some(lo)).collect()
 }
 
 /// The point after this one, the last axis fastest.
-fn next_point(mut point: Vec<i128>, ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
+pub fn next_point(mut point: Vec<i128>, ranges: &[(i128, i128)]) -> Option<Vec<i128>> {
     for (index, &(lo, hi)) in point.iter_mut().zip(ranges).rev() {
         *index += 1;
         if *index < hi {

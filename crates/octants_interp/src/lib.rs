@@ -7,6 +7,7 @@
 mod address_space;
 mod arith;
 mod bits;
+mod blocks;
 mod call;
 mod compare;
 mod control;
@@ -17,13 +18,14 @@ mod math;
 mod memory;
 mod print;
 mod random;
+mod shared;
 mod tensor;
 mod trap;
 
 pub use address_space::{AddressSpace, Buffers, MemoryFault};
 pub use datum::Datum;
 pub use machine::{Arg, Limits, MemoryAccess, RunContext};
-pub use trap::{Trap, TrapKind};
+pub use trap::{Misuse, Trap, TrapKind};
 
 use octants_ir::{Kernel, verify};
 

@@ -7,6 +7,7 @@ use crate::address_space::AddressSpace;
 use crate::datum::Datum;
 use crate::memory::Tape;
 use crate::random::Stream;
+use crate::shared::SharedMemory;
 use crate::trap::{Trap, TrapKind};
 use crate::{arith, bits, compare, convert, math, tensor};
 
@@ -130,6 +131,7 @@ pub(crate) struct Machine<'a> {
     /// How many calls of functions are under way that run to their end, whoever asks them to stop.
     pub whole_calls: usize,
     pub stream: Stream,
+    pub shared: SharedMemory,
     /// How many times a parallel loop has begun, and the iteration of one that runs now, unless its iterations run one after the other.
     pub loops_begun: u64,
     pub iteration: Option<(u64, u64)>,
@@ -188,6 +190,7 @@ impl<'a> Machine<'a> {
             stack_base: crate::call::stack_position(),
             whole_calls: 0,
             stream: Stream::default(),
+            shared: SharedMemory::default(),
             loops_begun: 0,
             iteration: None,
         })
@@ -235,11 +238,24 @@ impl<'a> Machine<'a> {
     /// Which parameter an array or field is, its address, and the shape of an array.
     pub fn array(&self, base: Value) -> (usize, u64, &'a [i32]) {
         let param = self.places[base.index()].unwrap_or_default();
-        match &self.args[param] {
+        let Some(arg) = self.args.get(param) else {
+            return (param, self.shared.address(param - self.args.len()), &[]);
+        };
+        match arg {
             Arg::Array { address, shape } | Arg::Strided { address, shape, .. } => (param, *address, shape),
             Arg::Field { address } => (param, *address, &[]),
             Arg::Data(_) => (param, 0, &[]),
         }
+    }
+
+    /// Which parameter a field of the block's memory counts as: those behind the kernel's own.
+    pub fn shared_array(&mut self, op: Op) -> usize {
+        let Type::Array(array) = self.kernel.ty(self.kernel.ops[op].results[0]) else {
+            unreachable!("the laws say that it gives a field")
+        };
+        let (element, _) = size_and_align(self.kernel, array.elem);
+        let bytes = self.kernel.layout(array).map_or(0, |layout| layout.span(element));
+        self.args.len() + self.shared.array(op, bytes as usize)
     }
 
     /// The strides of an array that is not dense, in scalars.
@@ -254,7 +270,7 @@ impl<'a> Machine<'a> {
         Err(Trap::at(self.kernel, op, kind))
     }
 
-    fn step(&mut self, op: Op) -> Result<(), Trap> {
+    pub fn step(&mut self, op: Op) -> Result<(), Trap> {
         self.steps += 1;
         if self.limits.steps.is_some_and(|limit| self.steps > limit) {
             return self.trap(op, TrapKind::StepLimit);
@@ -295,7 +311,7 @@ impl<'a> Machine<'a> {
         Ok(Vec::new())
     }
 
-    fn op(&mut self, op: Op) -> Result<(), Trap> {
+    pub fn op(&mut self, op: Op) -> Result<(), Trap> {
         let kernel = self.kernel;
         let data = &kernel.ops[op];
         let value = match &data.kind {
@@ -366,6 +382,13 @@ impl<'a> Machine<'a> {
             OpKind::LaunchKey => Datum::Scalar(Const::from_bits(octants_ir::Scalar::U64, self.context.key)),
             OpKind::Clock => Datum::Scalar(Const::from_bits(octants_ir::Scalar::I64, clock())),
             OpKind::Call(function) => return self.call(op, *function),
+            // One lane after another has done what came before.
+            OpKind::Fence(_) => return Ok(()),
+            OpKind::Shared
+            | OpKind::Barrier(_)
+            | OpKind::BarrierCount
+            | OpKind::Shuffle(_)
+            | OpKind::Ballot => unreachable!("lanes run `{}` together", data.kind.name()),
             // They end the region's loop before they come here.
             OpKind::Yield | OpKind::Return => return Ok(()),
         };

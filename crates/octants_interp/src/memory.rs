@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use octants_ir::ops::{ArithOp, AtomicOp, BitOp};
 use octants_ir::plan::size_and_align;
-use octants_ir::{ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, Op, Place, Scalar, Type, Value};
+use octants_ir::{
+    ArrayType, Boundary, CellAccess, Const, Data, Id, Layout, Op, OpKind, Place, Scalar, Type, Value,
+};
 use smallvec::{SmallVec, smallvec};
 
+use crate::address_space::MemoryFault;
 use crate::datum::Datum;
 use crate::machine::{Machine, MemoryAccess};
-use crate::trap::{Trap, TrapKind};
+use crate::shared::{SharedMemory, Touch};
+use crate::trap::{Misuse, Trap, TrapKind};
 use crate::{arith, bits, tensor};
 
 /// A cell that a base and a path address.
@@ -150,6 +154,20 @@ impl<'k> Machine<'k> {
         Ok(if array.has_strides() { spaced } else { element.wrapping_mul(size) })
     }
 
+    /// The running lane touches the block's memory.
+    fn touch_shared(
+        &mut self,
+        op: Op,
+        address: u64,
+        touch: Touch<'_>,
+        access: impl FnOnce(&mut SharedMemory) -> Result<(), MemoryFault>,
+    ) -> Result<(), Trap> {
+        if let Some((lane, other)) = self.shared.touch(address, touch) {
+            return self.trap(op, TrapKind::Misuse(Misuse::Race { lane, other }));
+        }
+        access(&mut self.shared).or_else(|fault| self.trap(op, TrapKind::Memory(fault)))
+    }
+
     fn tell(&mut self, op: Op, address: u64, writes: bool) {
         let iteration = self.iteration;
         if let Some(on_access) = &mut self.context.on_access {
@@ -160,9 +178,15 @@ impl<'k> Machine<'k> {
     fn read(&mut self, op: Op, cell: &Cell) -> Result<Datum, Trap> {
         match cell {
             Cell::Memory { address, data, .. } => {
-                self.tell(op, *address, false);
                 let mut bytes: SmallVec<[u8; 16]> =
                     smallvec![0; size_and_align(self.kernel, *data).0 as usize];
+                if self.shared.holds(*address) {
+                    let looks = self.kernel.ops[op].kind == OpKind::VolatileLoad;
+                    let touch = if looks { Touch::Looks } else { Touch::Reads };
+                    self.touch_shared(op, *address, touch, |memory| memory.read(*address, &mut bytes))?;
+                    return Ok(Datum::from_bytes(self.kernel, *data, &bytes));
+                }
+                self.tell(op, *address, false);
                 match self.memory.read(*address, &mut bytes) {
                     Ok(()) => Ok(Datum::from_bytes(self.kernel, *data, &bytes)),
                     Err(fault) => self.trap(op, TrapKind::Memory(fault)),
@@ -181,9 +205,14 @@ impl<'k> Machine<'k> {
         match cell {
             Cell::Memory { inside: false, .. } => Ok(()),
             Cell::Memory { address, data, .. } => {
-                self.tell(op, *address, true);
                 let mut bytes: SmallVec<[u8; 16]> =
                     smallvec![0; size_and_align(self.kernel, *data).0 as usize];
+                if self.shared.holds(*address) {
+                    value.to_bytes(self.kernel, &mut bytes);
+                    let touch = Touch::Writes(&bytes);
+                    return self.touch_shared(op, *address, touch, |memory| memory.write(*address, &bytes));
+                }
+                self.tell(op, *address, true);
                 // What lies between members of a struct stays as it is.
                 let read = match data {
                     Data::Struct(_) => self.memory.read(*address, &mut bytes),
@@ -257,13 +286,23 @@ impl<'k> Machine<'k> {
         let kernel = self.kernel;
         let mut bytes: SmallVec<[u8; 16]> = smallvec![0; size_and_align(kernel, data).0 as usize];
         let mut old = None;
-        let updated = self.memory.update(address, &mut bytes, &mut |bytes| {
+        let mut step = |bytes: &mut [u8]| {
             let found = Datum::from_bytes(kernel, data, bytes);
             if let Some(new) = change(&found) {
                 new.to_bytes(kernel, bytes);
             }
             old = Some(found);
-        });
+        };
+        let updated = if self.shared.holds(address) {
+            self.touch_shared(op, address, Touch::Updates, |memory| {
+                memory.read(address, &mut bytes)?;
+                step(&mut bytes);
+                memory.write(address, &bytes)
+            })?;
+            Ok(())
+        } else {
+            self.memory.update(address, &mut bytes, &mut step)
+        };
         match (updated, old) {
             (Ok(()), Some(old)) => Ok(old),
             (Ok(()), None) => unreachable!("an address space changes what it updates"),

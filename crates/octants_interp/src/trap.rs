@@ -3,6 +3,7 @@
 use std::fmt;
 
 use octants_ir::format::message_text;
+use octants_ir::ops::Scope;
 use octants_ir::{Const, Kernel, Loc, Op, Violation};
 
 use crate::address_space::MemoryFault;
@@ -27,6 +28,8 @@ pub enum TrapKind {
     OffTape { index: i128, count: i128 },
     /// An array's memory is not there.
     Memory(MemoryFault),
+    /// Lanes of a block do together what they may not.
+    Misuse(Misuse),
     /// More ops than [`Limits::steps`](crate::Limits) allows.
     StepLimit,
     /// Calls are nested deeper than the stack allows.
@@ -37,6 +40,33 @@ pub enum TrapKind {
     Arguments(String),
     /// The kernel breaks laws of the IR.
     Malformed(Vec<Violation>),
+}
+
+/// What lanes of a block may not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misuse {
+    /// This lane is not where all others of its scope are.
+    Missing { lane: usize, scope: Scope },
+    /// A lane asks for the value of one that does not run.
+    Absent { lane: usize, wanted: usize },
+    /// Two lanes touch an element of the block's memory, one of them writes it, and there is no barrier between.
+    Race { lane: usize, other: usize },
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { lane, scope } => {
+                write!(f, "lane {lane} does not come to where others of its {} are", scope.name())
+            }
+            Self::Absent { lane, wanted } => {
+                write!(f, "lane {lane} asks for lane {wanted}, which does not run")
+            }
+            Self::Race { lane, other } => {
+                write!(f, "lanes {other} and {lane} touch the same element without a barrier between")
+            }
+        }
+    }
 }
 
 impl Trap {
@@ -66,6 +96,7 @@ impl fmt::Display for Trap {
                 write!(f, "index {index} is outside a tape of {count}")
             }
             TrapKind::Memory(fault) => fault.fmt(f),
+            TrapKind::Misuse(misuse) => misuse.fmt(f),
             TrapKind::StepLimit => f.write_str("the limit of steps is reached"),
             TrapKind::TooDeep => f.write_str("calls are nested too deep"),
             TrapKind::Cancelled => f.write_str("cancelled"),

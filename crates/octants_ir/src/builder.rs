@@ -5,9 +5,10 @@
 use crate::constant::Const;
 use crate::ids::{Func, Loc, Op, Region, Value};
 use crate::kernel::Kernel;
+use crate::layout::Layout;
 use crate::ops::{
     ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, OpKind,
-    ParallelFor, PrintSpec, TensorOp,
+    ParallelFor, PrintSpec, Scope, ShuffleOp, TensorOp,
 };
 use crate::types::{Data, Scalar, Type};
 
@@ -191,6 +192,34 @@ impl<'k> Builder<'k> {
         self.value(OpKind::Tape, [count], Type::Tape(scalar))
     }
 
+    /// Memory of the block, for elements side by side in row-major order.
+    pub fn shared(&mut self, elem: Data, shape: &[u32]) -> Value {
+        let (bytes, _) = crate::plan::size_and_align(self.kernel, elem);
+        let ty = self.kernel.field_type(elem, Layout::row_major(shape, bytes));
+        self.value(OpKind::Shared, [], ty)
+    }
+
+    pub fn barrier(&mut self, scope: Scope) {
+        self.op(OpKind::Barrier(scope), [], [], []);
+    }
+
+    /// A barrier of the block that counts.
+    pub fn barrier_count(&mut self, holds: Value) -> Value {
+        self.value(OpKind::BarrierCount, [holds], Type::I32)
+    }
+
+    pub fn fence(&mut self, scope: Scope) {
+        self.op(OpKind::Fence(scope), [], [], []);
+    }
+
+    pub fn shuffle(&mut self, op: ShuffleOp, value: Value, lane: Value) -> Value {
+        self.value(OpKind::Shuffle(op), [value, lane], self.ty(value))
+    }
+
+    pub fn ballot(&mut self, holds: Value) -> Value {
+        self.value(OpKind::Ballot, [holds], Scalar::U64.into())
+    }
+
     pub fn temp(&mut self, ty: Data) -> Value {
         self.value(OpKind::Temp, [], Type::Temp(ty))
     }
@@ -249,7 +278,13 @@ impl<'k> Builder<'k> {
         self.value(OpKind::Address, operands, Scalar::U64.into())
     }
 
+    /// Of a field it is a constant.
     pub fn extent(&mut self, array: Value, axis: u8) -> Value {
+        if let Type::Array(ty) = self.ty(array)
+            && let Some(layout) = self.kernel.layout(ty)
+        {
+            return self.i32(layout.shape[usize::from(axis)].cast_signed());
+        }
         self.value(OpKind::Extent(axis), [array], Type::I32)
     }
 

@@ -36,7 +36,7 @@ pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Branch, Copied, LaunchUses, Plan, ResultLayout, ResultSlot,
     RunTime, Schedule, Task, TempLayout, TempSlot,
 };
-pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable};
+pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable, Together};
 pub use sparse::SparseTree;
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};
 pub use verify::{Law, Violation, verify};

@@ -10,7 +10,7 @@ use crate::constant::Const;
 use crate::format::{print_text, with_tensors};
 use crate::ids::{Id, Loc, Op, SideTable};
 use crate::kernel::{Kernel, LocData};
-use crate::ops::{AssertKind, CellUse, Effects, OpKind, PrintSpec};
+use crate::ops::{AssertKind, CellUse, Effects, OpKind, PrintSpec, Scope};
 use crate::rewrite::walk_all;
 use crate::types::{Data, Scalar, TensorShape};
 
@@ -32,8 +32,11 @@ pub enum SiteKind {
     Call { function: Box<str> },
     /// A tape for which there is no memory; the report holds its bytes.
     Tape,
-    /// An index out of bounds; the report holds parameter, axis, index, extent and origin.
+    /// An index out of bounds; the report holds parameter, axis, index, extent and origin. If the parameter is [`SiteKind::RACE`], two lanes, which
+    /// touch an element of their block's memory.
     Access,
+    /// Lanes of a block that do something together; the report holds the lane that does not come, or that one and which lane it asks for.
+    Together { about: Together },
     /// A print; the report holds the scalars of its operands.
     Print { spec: PrintSpec, operands: Vec<Data> },
 }
@@ -92,7 +95,9 @@ impl SiteTable {
         self.sites.iter().all(|site| match site.kind {
             SiteKind::Assert { about, .. } => matches!(about, AssertKind::Tape | AssertKind::TapeLimit),
             SiteKind::Tape => true,
-            SiteKind::Call { .. } | SiteKind::Access | SiteKind::Print { .. } => false,
+            SiteKind::Call { .. } | SiteKind::Access | SiteKind::Together { .. } | SiteKind::Print { .. } => {
+                false
+            }
         })
     }
 
@@ -161,7 +166,17 @@ impl SiteTable {
     }
 }
 
+/// What lanes do together, as a message has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Together {
+    Barrier(Scope),
+    Exchange,
+}
+
 impl SiteKind {
+    /// A parameter that stands for a race.
+    pub const RACE: u64 = u64::MAX;
+
     /// The types of the words that a report of this site holds.
     pub fn words(&self) -> Vec<Scalar> {
         match self {
@@ -169,6 +184,7 @@ impl SiteKind {
             Self::Call { .. } => Vec::new(),
             Self::Tape => vec![Scalar::U64],
             Self::Access => vec![Scalar::I64; 5],
+            Self::Together { .. } => vec![Scalar::I64; 2],
             Self::Print { operands, .. } => operands
                 .iter()
                 .flat_map(|data| {
@@ -208,7 +224,7 @@ impl SiteNumbers {
 }
 
 fn is_site(kind: &OpKind, scope: SiteScope) -> bool {
-    let accesses = kind.info().cell != CellUse::Nothing;
+    let accesses = kind.info().cell != CellUse::Nothing || kind.effects().contains(Effects::CONVERGENT);
     kind.effects().contains(Effects::REPORTS) || accesses && scope == SiteScope::ReportsAndAccesses
 }
 
@@ -228,6 +244,9 @@ fn kind_of(kernel: &Kernel, op: Op) -> SiteKind {
             spec: (**spec).clone(),
             operands: data.operands.iter().filter_map(|&value| kernel.ty(value).data()).collect(),
         },
+        OpKind::Barrier(scope) => SiteKind::Together { about: Together::Barrier(*scope) },
+        OpKind::BarrierCount => SiteKind::Together { about: Together::Barrier(Scope::Block) },
+        OpKind::Shuffle(_) | OpKind::Ballot => SiteKind::Together { about: Together::Exchange },
         _ => SiteKind::Access,
     }
 }

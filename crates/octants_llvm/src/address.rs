@@ -55,18 +55,26 @@ impl Emitter<'_> {
         let (base, path) = whole.split_first().expect("an address begins with a base");
         match self.kernel.ty(*base) {
             Type::Array(array) => {
-                let param = self.array_param(*base);
                 let (indices, components) = path.split_at(array.rank.into());
                 let offset = match self.kernel.layout(array) {
                     Some(layout) => self.field_offset(layout, elem_of(array.elem), indices),
-                    None => self.array_offset(param, array, indices),
+                    None => self.array_offset(self.array_param(*base), array, indices),
                 };
                 let (offset, inside) = self.add_components(offset, array.elem, components);
-                let pointer = self.array_base(param);
-                let class = self.array_class(param);
+                let of_block = self.locals[*base];
+                let (pointer, class) = if let Some(pointer) = of_block {
+                    (pointer, Class::Block)
+                } else {
+                    let param = self.array_param(*base);
+                    (self.array_base(param), self.array_class(param))
+                };
                 let scalar = elem_of(array.elem);
                 let align = self.group_alignment(whole, in_memory(scalar).bytes());
-                let exclusive = matches!(class, Class::Copied(_)) || self.is_exclusive(*base);
+                let exclusive = match class {
+                    Class::Copied(_) => true,
+                    Class::Block => self.lowering.is_block(),
+                    _ => self.is_exclusive(*base),
+                };
                 Address {
                     target: self.element(pointer, scalar, offset),
                     scalar,

@@ -18,6 +18,8 @@ pub(crate) enum Class {
     Copied(usize),
     /// A copy of a parameter's array that the threads of a block share.
     Shared(usize),
+    /// An array in the block's memory, which no argument is.
+    Block,
     /// The slot of a temporary.
     Temp(usize),
     Results,
@@ -82,7 +84,7 @@ impl Scopes {
             self.classes.push(Scope { class, own, others });
             &self.classes[self.classes.len() - 1]
         };
-        let group = self.group.filter(|_| !matches!(class, Class::Copied(_)));
+        let group = self.group.filter(|_| !matches!(class, Class::Copied(_) | Class::Block));
         let group = group.map_or_else(String::new, |group| format!(", !llvm.access.group {group}"));
         format!(", !alias.scope {}, !noalias {}{group}", scope.own, scope.others)
     }

@@ -136,6 +136,10 @@ pub(crate) struct Emitter<'k> {
     pub unwritten: Vec<usize>,
     /// Parameters whose array is a copy that the threads of a block share.
     pub shared: Vec<usize>,
+    /// Bytes of the block's memory that arrays have taken.
+    pub block_bytes: u64,
+    /// Threads of a block, where they do something together.
+    pub block_threads: Option<u32>,
     pub temps: Option<Ptr>,
     pub results: Option<Ptr>,
     pub cancel: Option<Ptr>,
@@ -187,6 +191,8 @@ impl<'k> Emitter<'k> {
             copied: Vec::new(),
             unwritten: Vec::new(),
             shared: Vec::new(),
+            block_bytes: 0,
+            block_threads: None,
             temps: None,
             results: None,
             cancel: None,

@@ -5,12 +5,13 @@
 //! it needs while a function is written is in the [`Emitter`].
 
 use octants_hal::LaunchShape;
-use octants_ir::ops::{ArithOp, MathOp, MathUnary};
+use octants_ir::ops::{ArithOp, MathOp, MathUnary, Scope, ShuffleOp};
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
+use crate::ops::block::no_blocks;
 use crate::value::{Ptr, Val};
 
 /// Memory that belongs to a launch, and that a task's body may ask for.
@@ -170,6 +171,37 @@ pub(crate) trait TargetLowering {
 
     /// The private copy that this thread has of an array, by its position among those of the task.
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr;
+
+    /// Memory of the block that runs, so many bytes from a place on that no other array of the task has.
+    fn block_memory(&self, e: &mut Emitter<'_>, start: u64, bytes: u64) -> Ptr;
+
+    /// Whether one thread runs all of a block.
+    fn is_block(&self) -> bool {
+        false
+    }
+
+    /// What the block's threads wrote before is seen by all of them behind it.
+    fn barrier(&self, _e: &mut Emitter<'_>, scope: Scope) {
+        no_blocks(scope)
+    }
+
+    /// A barrier of the block: of how many threads it holds.
+    fn barrier_count(&self, _e: &mut Emitter<'_>, _holds: Val) -> Val {
+        no_blocks(Scope::Block)
+    }
+
+    /// What this thread wrote before is seen by others before what it writes behind it.
+    fn fence(&self, e: &mut Emitter<'_>, scope: Scope);
+
+    /// A word of 32 bits from another lane.
+    fn shuffle(&self, _e: &mut Emitter<'_>, _shuffle: ShuffleOp, _word: Val, _by: Val) -> Val {
+        no_blocks(Scope::Subgroup)
+    }
+
+    /// The lanes of the subgroup on which it holds, as a `u64`.
+    fn ballot(&self, _e: &mut Emitter<'_>, _holds: Val) -> Val {
+        no_blocks(Scope::Subgroup)
+    }
 
     /// Emits two neighbouring ops as one where that is faster. Otherwise nothing is emitted.
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool;

@@ -11,6 +11,7 @@
 //!   constant that is added to them ([`softened`](crate::softened)).
 //! * **In kernels with exact choices, all that flows into [choices](octants_ir::choices) is computed as written**, through loops and memory, too: a derivative looks for
 //!   the value that was the least or the greatest by computing each one again.
+//! * **What lanes of a subgroup exchange is the same on both**: the op that computes it is done as written.
 //! * Elsewhere a product and a sum may become one operation (`contract`), and a zero may lose its sign (`nsz`).
 //!
 //! What pays: `contract` everywhere (n-body, Julia sets), `reassoc` in totals (a sum over an array), reciprocals of roots (n-body).
@@ -56,6 +57,7 @@ pub(crate) fn roundings(kernel: &Kernel) -> SideTable<Op, Rounding> {
     let mut finder = Finder::new(kernel);
     finder.mark_totals();
     finder.mark_what_is_truncated();
+    finder.mark_what_is_exchanged();
     if kernel.options.exact_choices {
         let Some(ops) = ops_of_choices(kernel) else { return SideTable::new(Rounding::AsWritten) };
         for op in ops {
@@ -92,6 +94,19 @@ impl<'k> Finder<'k> {
             finder.ops.push(op);
         });
         finder
+    }
+
+    /// A value that lanes exchange is one value: a product that a lane adds to what another one gave is not contracted, or two lanes that add the
+    /// same numbers would have other bits.
+    fn mark_what_is_exchanged(&mut self) {
+        for op in self.ops.clone() {
+            let data = &self.kernel.ops[op];
+            if let OpKind::Shuffle(_) = data.kind
+                && let ValueDef::Result(from, _) = self.kernel.values[data.operands[0]].def
+            {
+                self.found.set(from, Rounding::AsWritten);
+            }
+        }
     }
 
     fn is_real(&self, value: Value) -> bool {

@@ -38,6 +38,7 @@ pub(crate) fn emit(
     e.finish_blocks();
     e.finish_functions();
     launch.deep_stack = e.limit.is_some();
+    launch.shared_bytes += u32::try_from(e.block_bytes).unwrap_or(u32::MAX);
 
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;

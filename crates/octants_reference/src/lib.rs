@@ -13,9 +13,11 @@ use octants_hal::{
     Address, Cancel, Capabilities, Device, DeviceError, FAULT_ARGUMENTS, Fault, FaultRecord, Function, Image,
     Launch, Module, SharedMemory, Stream,
 };
-use octants_interp::{AddressSpace, Arg, Datum, Limits, MemoryFault, RunContext, Trap, TrapKind, run_in};
+use octants_interp::{
+    AddressSpace, Arg, Datum, Limits, MemoryFault, Misuse, RunContext, Trap, TrapKind, run_in,
+};
 use octants_ir::plan::{ArgLayout, ResultLayout, size_and_align};
-use octants_ir::{Const, Kernel, Op, SiteNumbers, SiteScope, text};
+use octants_ir::{Const, Kernel, Op, SiteKind, SiteNumbers, SiteScope, text};
 
 use octants_hal::host::{self, HostMemory};
 
@@ -307,6 +309,15 @@ fn report(trap: &Trap, sites: &SiteNumbers, record: &FaultRecord) -> Result<(), 
         (TrapKind::TooDeep, Some(op)) => sites.number(op),
         (&TrapKind::OutOfBounds { param, axis, index, origin, extent }, Some(op)) => {
             let words = [param as u64, axis.into(), index as u64, extent as u64, i64::from(origin) as u64];
+            arguments[..words.len()].copy_from_slice(&words);
+            sites.number(op)
+        }
+        (&TrapKind::Misuse(misuse), Some(op)) => {
+            let words = match misuse {
+                Misuse::Missing { lane, .. } => [lane as u64, 0, 0],
+                Misuse::Absent { lane, wanted } => [lane as u64, wanted as u64, 0],
+                Misuse::Race { lane, other } => [SiteKind::RACE, lane as u64, other as u64],
+            };
             arguments[..words.len()].copy_from_slice(&words);
             sites.number(op)
         }

@@ -110,6 +110,8 @@ struct Lowerer<'a, H: Host> {
     in_parallel: bool,
     /// The first index of the innermost parallel loop.
     thread: Option<Value>,
+    /// That loop; none inside of a function of the kernel's own.
+    parallel_nest: Option<data::flow::ParallelNest>,
     /// How many regions are open.
     nesting: usize,
     next_loop: Option<LoopConfig>,
@@ -160,6 +162,7 @@ impl<'a, H: Host> Lowerer<'a, H> {
             in_static: false,
             in_parallel: false,
             thread: None,
+            parallel_nest: None,
             nesting: 0,
             next_loop: None,
             blocks: StreamBlocks::default(),

@@ -6,6 +6,7 @@
 
 mod arith;
 mod bits;
+mod block;
 mod compare;
 mod control;
 mod convert;
@@ -19,6 +20,7 @@ mod tensor;
 
 pub use arith::ArithOp;
 pub use bits::{BitOp, BitUnary};
+pub use block::{DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp};
 pub use compare::CompareOp;
 pub use control::{ASSERT_ARGUMENTS, AssertKind, Domain, ParallelFor, Reduction};
 pub use convert::ConvertOp;
@@ -79,6 +81,7 @@ impl OpKind {
             Self::Convert(op) => op.info(),
             Self::Tensor(op) => op.info(),
             Self::Atomic(op) => op.info(),
+            Self::Shuffle(op) => op.info(),
             _ => return None,
         })
     }

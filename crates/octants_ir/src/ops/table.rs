@@ -10,7 +10,7 @@ use super::effects::Effects;
 use super::info::{CellUse, Derivative, Gives, OpInfo, Phases, Regions, Stands};
 use super::{
     ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, MathOp, MathUnary, ParallelFor,
-    PrintSpec, TensorOp,
+    PrintSpec, Scope, ShuffleOp, TensorOp,
 };
 use crate::constant::Const;
 use crate::ids::{Func, LayoutId};
@@ -139,6 +139,21 @@ op_table! {
     Assert(AssertKind, Box<str>): "assert", [WRITES ENDS REPORTS], Nothing, 1, Flat, Without, Anywhere, Any, Own;
     /// `(values…)`: writes text, whole, in the order of the thread that runs it.
     Print(Box<PrintSpec>): "print", [WRITES OUTPUT REPORTS UNBOUNDED], Nothing, 1000, Flat, Without, Anywhere, Any, Own;
+
+    // Threads of a block, which run neighbouring iterations of a loop. Whoever looks at what others wrote has waited for them.
+    /// `() → field`: memory that the threads of a block share, undefined at first; a field of the block's own. All of them come to it, and its
+    /// lifetime is the block's.
+    Shared: "shared", [READS CONVERGENT], Nothing, 0, Flat, Without, Anywhere, Any, Own;
+    /// `()`: each thread of the scope waits here until all have come; what they did to memory is seen by all.
+    Barrier(Scope): "barrier", [READS WRITES CONVERGENT MAY_WAIT], Nothing, 20, Flat, Without, Anywhere, Any, Own;
+    /// `(p) → i32`: a barrier of the block; of how many threads `p` holds.
+    BarrierCount: "barrier_count", [READS WRITES CONVERGENT MAY_WAIT], Nothing, 20, Flat, Without, Anywhere, Any, Own;
+    /// `()`: what this thread did to memory before is seen by the scope's threads before what it does after.
+    Fence(Scope): "fence", [READS WRITES MAY_WAIT], Nothing, 20, Flat, Without, Anywhere, Any, Own;
+    /// `(v, lane) → T`: what `v` is on another lane of the subgroup.
+    Shuffle(ShuffleOp): "shuffle", [CONVERGENT], Nothing, 2, Flat, Without, Anywhere, Any, Own;
+    /// `(p) → u64`: on which lanes of the subgroup `p` holds, a bit for each.
+    Ballot: "ballot", [CONVERGENT], Nothing, 2, Flat, Without, Anywhere, Any, Own;
 
     /// `() → T`: the next random number of this iteration. Reals are uniform in `[0, 1)`, integers over all of their values.
     Random: "random", [READS WRITES KEY NONDETERMINISTIC], Nothing, 100, Flat, Without, Anywhere, Any, Own;

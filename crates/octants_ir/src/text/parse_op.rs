@@ -10,7 +10,7 @@ use crate::ids::{Loc, Op, Region, Value};
 use crate::kernel::{OpData, ValueData, ValueDef};
 use crate::ops::{
     ArithOp, AssertKind, AtomicOp, BitOp, BitUnary, CompareOp, ConvertOp, Domain, MathOp, MathUnary, OpKind,
-    ParallelFor, PrintSpec, Reduction, TensorOp,
+    ParallelFor, PrintSpec, Reduction, Scope, ShuffleOp, TensorOp,
 };
 use crate::types::{Scalar, Type};
 
@@ -94,6 +94,8 @@ impl Parser {
             "struct_set" => OpKind::StructSet(self.integer()?),
             "store_result" => OpKind::StoreResult(self.integer()?),
             "extent" => OpKind::Extent(self.integer()?),
+            "barrier" => OpKind::Barrier(self.scope()?),
+            "fence" => OpKind::Fence(self.scope()?),
             _ => match plain_op(mnemonic) {
                 Some(kind) => kind,
                 None => return self.error(format!("`{mnemonic}` is no op")),
@@ -117,6 +119,14 @@ impl Parser {
             operands.extend(self.list("]", Self::value)?);
         }
         Ok(())
+    }
+
+    fn scope(&mut self) -> Parsed<Scope> {
+        let Token::Word(word) = self.next() else { return self.unexpected("a scope") };
+        match Scope::from_name(&word) {
+            Some(scope) => Ok(scope),
+            None => self.error(format!("`{word}` is no scope")),
+        }
     }
 
     fn region(&mut self, rest: &mut Rest) -> Parsed<Region> {
@@ -325,6 +335,7 @@ fn plain_op(mnemonic: &str) -> Option<OpKind> {
         .or_else(|| ConvertOp::from_name(mnemonic).map(OpKind::Convert))
         .or_else(|| TensorOp::from_name(mnemonic).map(OpKind::Tensor))
         .or_else(|| AtomicOp::from_name(mnemonic).map(OpKind::Atomic))
+        .or_else(|| ShuffleOp::from_name(mnemonic).map(OpKind::Shuffle))
 }
 
 /// A number of the type: decimal, or the bits of a real in hex. `None` where the type cannot hold it exactly as written.

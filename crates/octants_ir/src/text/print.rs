@@ -631,6 +631,10 @@ impl<'k> Printer<'k> {
                 self.push(" ");
                 self.show(axis);
             }
+            OpKind::Barrier(scope) | OpKind::Fence(scope) => {
+                self.push(" ");
+                self.push(scope.name());
+            }
             OpKind::Call(function) => {
                 self.push(" ");
                 self.show(function);

@@ -3,6 +3,7 @@
 //! Structure is checked in `regions`, ops by what they touch in `values`, `places` and `control`, and what holds only once a
 //! kernel is split in `tasks`. Laws say nothing about what a program does: an index out of bounds breaks none.
 
+mod block;
 mod control;
 mod laws;
 mod places;
@@ -205,6 +206,12 @@ impl<'k> Verifier<'k> {
             OpKind::Print(spec) => self.print_op(op, spec),
             OpKind::Random => self.random(op),
             OpKind::Call(function) => self.call(op, *function),
+            OpKind::Shared => self.shared(op),
+            OpKind::Barrier(scope) => self.barrier(op, *scope),
+            OpKind::Fence(scope) => self.fence(op, *scope),
+            OpKind::BarrierCount => self.vote(op, Scalar::I32),
+            OpKind::Ballot => self.vote(op, Scalar::U64),
+            OpKind::Shuffle(_) => self.shuffle(op),
             // Their rows say it all.
             kind => match kind.info().gives {
                 Gives::Nullary(scalar) => self.nullary(op, scalar),

@@ -26,7 +26,7 @@ impl Verifier<'_> {
         if !accesses && data.operands.iter().any(|&operand| matches!(self.ty(operand), Type::Tape(_))) {
             self.breaks(Law::Tape, op, "uses a tape");
         }
-        let makes_places = matches!(data.kind, OpKind::Local | OpKind::Tape | OpKind::Temp);
+        let makes_places = matches!(data.kind, OpKind::Local | OpKind::Tape | OpKind::Temp | OpKind::Shared);
         for &result in &data.results {
             if self.ty(result).is_place() && !makes_places {
                 self.breaks(Law::PlaceUse, op, format!("a result is {}", self.ty(result)));

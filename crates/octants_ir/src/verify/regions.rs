@@ -1,9 +1,10 @@
 //! Structure: the tree of regions, terminators, definitions and what is visible where, and that types exist.
 
+use super::block::has_blocks;
 use super::{Law, Verifier};
 use crate::ids::{Id, Op, Region, SideTable, Value};
 use crate::kernel::{Phase, ValueDef};
-use crate::ops::{OpKind, Phases, Stands};
+use crate::ops::{Effects, OpKind, Phases, Stands};
 use crate::order::Order;
 use crate::types::{Boundary, Data, TensorShape, Type};
 
@@ -18,6 +19,7 @@ pub(super) fn check(verifier: &mut Verifier) {
         visible: SideTable::new(false),
         in_branch: false,
         in_loop: false,
+        in_block: false,
     };
     let bodies = verifier.kernel.bodies();
     let mut checker = Checker { v: verifier, walk };
@@ -38,6 +40,8 @@ struct Walk {
     in_branch: bool,
     /// Whether it is a parallel loop's.
     in_loop: bool,
+    /// Whether it is one whose threads form blocks.
+    in_block: bool,
 }
 
 struct Checker<'v, 'k> {
@@ -154,13 +158,19 @@ impl Checker<'_, '_> {
         if data.kind == OpKind::Tape && !self.walk.in_loop {
             self.v.breaks(Law::Tape, op, "stands in no parallel loop");
         }
+        if data.kind.effects().contains(Effects::CONVERGENT) && !self.walk.in_block {
+            self.v.breaks(Law::Block, op, "stands in no loop that has blocks");
+        }
         self.walk.in_branch = in_body && data.kind == OpKind::Fork;
-        let in_loop = self.walk.in_loop;
-        self.walk.in_loop |= matches!(data.kind, OpKind::ParallelFor(_));
+        let (in_loop, in_block) = (self.walk.in_loop, self.walk.in_block);
+        if let OpKind::ParallelFor(attributes) = &data.kind {
+            self.walk.in_loop = true;
+            self.walk.in_block = has_blocks(attributes);
+        }
         for &inner in &data.regions {
             self.region(Some(op), inner);
         }
-        (self.walk.in_branch, self.walk.in_loop) = (in_branch, in_loop);
+        (self.walk.in_branch, self.walk.in_loop, self.walk.in_block) = (in_branch, in_loop, in_block);
         for (index, &result) in data.results.iter().enumerate() {
             self.define(Some(op), result, ValueDef::Result(op, index as u32));
         }

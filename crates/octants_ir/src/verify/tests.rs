@@ -45,10 +45,29 @@ const GOOD: &[&str] = &[
     "fork { parallel_for (%j: i32) in (%i..%i) { } } and { store %x[%i], %f }\nreturn",
     "%p: temp<i32> = temp\nfork { serial { store %p, %i } } and { %h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { } }\nreturn",
     "%p: temp<i32> = temp\nserial { store %p, %i }\n%h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { }\nreturn",
+    "parallel_for (%j: i32) in (%i..%i) block_dim 64 {\n%sh: field<f32, layout0> = shared\nstore %sh[%i, %j], %f\nbarrier block\nbarrier subgroup\n\
+     fence block\nfence device\n%a: i32 = barrier_count %c\n%b: u64 = ballot %c\n%e: f32 = shuffle %f, %i\n%g: i64 = shuffle_up %l, %a\n}\nreturn",
 ];
 
 /// Ops to be put into [`around`], and the law that they break.
 const BAD: &[(Law, &str)] = &[
+    (Law::Block, "barrier block\nreturn"),
+    (Law::Block, "parallel_for (%j: i32) in (%i..%i) { barrier block }\nreturn"),
+    (Law::Block, "parallel_for (%j: i32, %m: i32) over layout0 block_dim 32 { barrier block }\nreturn"),
+    (
+        Law::Block,
+        "parallel_for (%j: i32) in (%i..%i) block_dim 32 max_threads 1 { %a: u64 = ballot %c }\nreturn",
+    ),
+    (
+        Law::Block,
+        "parallel_for (%j: i32) in (%i..%i) reduce (%r: f32 = atomic_add %x[%i]) block_dim 32 {\nbarrier block\nyield %r\n}\nreturn",
+    ),
+    (Law::Shared, "parallel_for (%j: i32) in (%i..%i) block_dim 32 { %a: array<f32, 1> = shared }\nreturn"),
+    (Law::Exchange, "parallel_for (%j: i32) in (%i..%i) block_dim 32 { barrier device }\nreturn"),
+    (Law::Exchange, "fence subgroup\nreturn"),
+    (Law::Exchange, "parallel_for (%j: i32) in (%i..%i) block_dim 32 { %a: u64 = ballot %i }\nreturn"),
+    (Law::Exchange, "parallel_for (%j: i32) in (%i..%i) block_dim 32 { %a: u1 = shuffle %c, %i }\nreturn"),
+    (Law::Exchange, "parallel_for (%j: i32) in (%i..%i) block_dim 32 { %a: f32 = shuffle %f, %l }\nreturn"),
     (Law::Terminator, ""),
     (Law::Terminator, "if %c { return }\nreturn"),
     (Law::Terminator, "return\nreturn"),

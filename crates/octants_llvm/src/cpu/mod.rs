@@ -21,6 +21,7 @@ mod written_out;
 pub use vector_library::{VectorFunction, VectorLibrary};
 
 use octants_hal::LaunchShape;
+use octants_ir::ops::Scope;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar, Value};
 
@@ -135,6 +136,20 @@ impl TargetLowering for CpuOptions {
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr {
         let copies = e.load_pointer("%worker", Worker::COPIES);
         e.load_pointer(&copies.to_string(), 8 * position)
+    }
+
+    fn block_memory(&self, e: &mut Emitter<'_>, _start: u64, bytes: u64) -> Ptr {
+        e.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")))
+    }
+
+    fn is_block(&self) -> bool {
+        true
+    }
+
+    fn fence(&self, e: &mut Emitter<'_>, scope: Scope) {
+        if scope == Scope::Device {
+            e.f.line(format_args!("fence seq_cst"));
+        }
     }
 
     fn fuse(&self, e: &mut Emitter<'_>, first: Op, second: Op) -> bool {

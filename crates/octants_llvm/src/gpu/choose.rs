@@ -13,7 +13,7 @@
 //! | at most so many threads | one point a thread, by its number: any grid is right | – |
 
 use octants_hal::{Grid, LaunchShape};
-use octants_ir::ops::{AtomicOp, ParallelFor};
+use octants_ir::ops::{AtomicOp, Effects, ParallelFor};
 use octants_ir::plan::{Copied, Task};
 use octants_ir::rewrite::ops_in;
 use octants_ir::{Const, Kernel, Op, OpKind, Region, Type, Value};
@@ -53,6 +53,8 @@ const THREE_WORDS: u64 = 12;
 /// How a loop's points are dealt out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
+    /// By their numbers, one to a thread, in whole blocks: threads of a block do something together.
+    Blocks { block: u32 },
     /// By their numbers, one to a thread.
     Points {
         block: u32,
@@ -97,6 +99,7 @@ pub(super) struct Tiling {
 impl Choice {
     pub fn launch_shape(&self) -> LaunchShape {
         match self {
+            Self::Blocks { block } => LaunchShape { block: *block, ..LaunchShape::default() },
             Self::Points { block, grid, .. } => {
                 LaunchShape { block: *block, grid: *grid, ..LaunchShape::default() }
             }
@@ -113,6 +116,10 @@ impl Choice {
 pub(super) fn choose_shape(kernel: &Kernel, task: &Task, op: Op) -> Choice {
     let OpKind::ParallelFor(attributes) = &kernel.ops[op].kind else { panic!("{op} is no parallel loop") };
     let body = kernel.ops[op].regions[0];
+    if kernel.has_effects(body, Effects::CONVERGENT) {
+        let block = attributes.block_dim.expect("the laws say that such a loop names its block");
+        return Choice::Blocks { block };
+    }
     let long = ops_in(kernel, body).iter().any(|&op| is_long(&kernel.ops[op].kind));
     let mut guards = Guards::of(kernel, body);
     // What most points do.

@@ -47,7 +47,12 @@ impl Emitter<'_> {
 
     /// The vendor's instruction, which gives nothing.
     pub(super) fn run_instruction(&mut self, instruction: &Instruction) {
-        let text = self.instruction(instruction, &[]);
+        self.run_instruction_on(instruction, &[]);
+    }
+
+    pub(super) fn run_instruction_on(&mut self, instruction: &Instruction, operands: &[Val]) {
+        let operands: Vec<_> = operands.iter().map(|operand| operand as &dyn Display).collect();
+        let text = self.instruction(instruction, &operands);
         self.f.line(format_args!("{text}"));
     }
 

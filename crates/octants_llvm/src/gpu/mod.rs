@@ -5,6 +5,7 @@
 //! warp loads and stores together ([`exchange`]), sums of neighbouring cells ([`joined_sums`]) and of lanes that share one ([`warp_sums`]), the reductions of a block ([`reduce`]) and its copies of small arrays ([`scatter`]), the library of device functions ([`library`]), and reports to the host
 //! ([`report`]). What makers of GPUs call differently is data ([`vendor`]; [`nvidia`] is one).
 
+mod block;
 mod bounds;
 mod choose;
 mod exchange;
@@ -30,6 +31,7 @@ pub(crate) mod warp_sums;
 use std::collections::HashSet;
 
 use octants_hal::LaunchShape;
+use octants_ir::ops::{Scope, ShuffleOp};
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{Op, Region, Scalar, Value};
 
@@ -95,6 +97,7 @@ impl TargetLowering for GpuOptions {
         e.unwritten = e.unwritten_arrays(op);
         let choice = choose_shape(e.kernel, e.task_of(op), op);
         match &choice {
+            Choice::Blocks { block } => e.blocks(op, *block),
             Choice::Points { limited: true, .. } => {
                 let totals = e.numbered_range(op);
                 e.combine_totals(op, &totals);
@@ -185,6 +188,30 @@ impl TargetLowering for GpuOptions {
 
     fn private_copy(&self, _: &mut Emitter<'_>, _: usize) -> Ptr {
         panic!("a GPU has no private copies")
+    }
+
+    fn block_memory(&self, e: &mut Emitter<'_>, start: u64, _bytes: u64) -> Ptr {
+        e.block_window(start)
+    }
+
+    fn barrier(&self, e: &mut Emitter<'_>, scope: Scope) {
+        e.block_barrier(scope);
+    }
+
+    fn barrier_count(&self, e: &mut Emitter<'_>, holds: Val) -> Val {
+        e.block_count(holds)
+    }
+
+    fn fence(&self, e: &mut Emitter<'_>, scope: Scope) {
+        e.block_fence(scope);
+    }
+
+    fn shuffle(&self, e: &mut Emitter<'_>, shuffle: ShuffleOp, word: Val, by: Val) -> Val {
+        e.subgroup_shuffle(shuffle, word, by)
+    }
+
+    fn ballot(&self, e: &mut Emitter<'_>, holds: Val) -> Val {
+        e.subgroup_ballot(holds)
     }
 
     fn fuse(&self, _: &mut Emitter<'_>, _: Op, _: Op) -> bool {

@@ -2,6 +2,24 @@
 
 use super::vendor::{Instruction, LargeAngles, PrintMeeting, Registers, Vendor};
 
+macro_rules! shuffle {
+    ($mode:literal, $clamp:literal) => {
+        Instruction {
+            text: concat!(
+                "call i32 @llvm.nvvm.shfl.sync.",
+                $mode,
+                ".i32(i32 <0>, i32 <1>, i32 <2>, i32 ",
+                $clamp,
+                ")"
+            ),
+            needs: &[(
+                concat!("llvm.nvvm.shfl.sync.", $mode, ".i32"),
+                concat!("declare i32 @llvm.nvvm.shfl.sync.", $mode, ".i32(i32, i32, i32, i32)"),
+            )],
+        }
+    };
+}
+
 macro_rules! register {
     ($name:literal) => {
         Instruction {
@@ -67,6 +85,27 @@ pub static NVIDIA: Vendor = Vendor {
         text: "call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 <0>)",
         needs: &[("llvm.nvvm.vote.ballot.sync", "declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)")],
     },
+    wait_for_lanes: Instruction {
+        text: "call void @llvm.nvvm.bar.warp.sync(i32 <0>)",
+        needs: &[("llvm.nvvm.bar.warp.sync", "declare void @llvm.nvvm.bar.warp.sync(i32)")],
+    },
+    count_of_block: Instruction {
+        text: "call i32 @llvm.nvvm.barrier0.popc(i32 <0>)",
+        needs: &[("llvm.nvvm.barrier0.popc", "declare i32 @llvm.nvvm.barrier0.popc(i32)")],
+    },
+    fence_for_block: Instruction {
+        text: "call void @llvm.nvvm.membar.cta()",
+        needs: &[("llvm.nvvm.membar.cta", "declare void @llvm.nvvm.membar.cta()")],
+    },
+    fence_for_device: Instruction {
+        text: "call void @llvm.nvvm.membar.gl()",
+        needs: &[("llvm.nvvm.membar.gl", "declare void @llvm.nvvm.membar.gl()")],
+    },
+    ballot_of: Instruction {
+        text: "call i32 @llvm.nvvm.vote.ballot.sync(i32 <0>, i1 <1>)",
+        needs: &[("llvm.nvvm.vote.ballot.sync", "declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)")],
+    },
+    shuffles: [shuffle!("idx", "31"), shuffle!("up", "0"), shuffle!("down", "31"), shuffle!("bfly", "31")],
     printing: PrintMeeting {
         meet: Instruction {
             text: "  %active = call i32 @llvm.nvvm.activemask()

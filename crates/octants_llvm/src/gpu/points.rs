@@ -44,6 +44,10 @@ impl Emitter<'_> {
             self.set(accumulator, phi.value);
         }
         let next = self.region(parallel.body);
+        if self.block_threads.is_some() {
+            // Nobody looks any more at what the block's memory holds of this iteration.
+            self.wait_for_block();
+        }
         let stepped = self.binary("add", point.value, stride);
         let latch = self.f.block();
         self.f.jump(head);

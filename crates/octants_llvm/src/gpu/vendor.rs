@@ -75,6 +75,18 @@ pub struct Vendor {
     pub all: Instruction,
     /// The mask of the lanes in which `<0>` holds.
     pub ballot: Instruction,
+    /// The lanes of the mask `<0>` wait for each other, and see what each other wrote.
+    pub wait_for_lanes: Instruction,
+    /// All threads of a block wait for each other; the sum of what `<0>` is.
+    pub count_of_block: Instruction,
+    /// What was written before is seen by threads of the block, and of the device, before what is written later.
+    pub fence_for_block: Instruction,
+    pub fence_for_device: Instruction,
+    /// Among the lanes of the mask `<0>`, on which ones `<1>` holds.
+    pub ballot_of: Instruction,
+    /// Among the lanes of the mask `<0>`, what `<1>`, a word of 32 bits, is in the lane `<2>`, in the lane `<2>` below or above, and in that whose
+    /// number differs in the bits of `<2>`. The own where there is none.
+    pub shuffles: [Instruction; 4],
     pub printing: PrintMeeting,
     /// Adds two, and four, neighbouring reals of 32 bits, `<1>` and so on, to global memory at `<0>`, which is a multiple of their bytes.
     pub add_neighbours: Option<[Instruction; 2]>,

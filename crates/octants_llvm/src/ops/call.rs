@@ -59,6 +59,10 @@ impl Emitter<'_> {
                     let value = self.get(operand);
                     arguments.push(Typed(value).to_string());
                 }
+                Type::Array(_) if self.locals[operand].is_some() => {
+                    let of_block = self.locals[operand].unwrap_or_else(|| unreachable!("it was just seen"));
+                    arguments.push(format!("ptr {of_block}"));
+                }
                 Type::Array(array) => {
                     let param = self.array_param(operand);
                     let base = self.array_base(param);

@@ -4,6 +4,7 @@ mod arith;
 mod assert;
 pub(crate) mod atomic;
 mod bits;
+pub(crate) mod block;
 mod call;
 pub(crate) mod call_facts;
 mod compare;
@@ -174,6 +175,15 @@ impl Emitter<'_> {
             OpKind::Tensor(_) | OpKind::StructNew | OpKind::StructGet(_) | OpKind::StructSet(_) => {
                 return self.assembly(op);
             }
+            OpKind::Shared => return self.shared_array(op),
+            OpKind::Barrier(_)
+            | OpKind::BarrierCount
+            | OpKind::Fence(_)
+            | OpKind::Shuffle(_)
+            | OpKind::Ballot => match self.meeting(op) {
+                Some(value) => value,
+                None => return,
+            },
             OpKind::Random => panic!("{op} (random) should have become integer ops"),
             OpKind::ForCells(_) => panic!("{op} (for_cells) should have become loops over ranges"),
             // The laws of the tasks phase: tasks stand at the top.

@@ -33,6 +33,17 @@ pub static OTHER: Vendor = Vendor {
     lane_before: own!("i32", "read.before", "i32", "i32 <0>"),
     all: own!("i1", "everywhere", "i1", "i1 <0>"),
     ballot: own!("i64", "where", "i1", "i1 <0>"),
+    wait_for_lanes: own!("void", "wait.items", "i64", "i64 <0>"),
+    count_of_block: own!("i32", "count.group", "i32", "i32 <0>"),
+    fence_for_block: own!("void", "fence.group", "", ""),
+    fence_for_device: own!("void", "fence.device", "", ""),
+    ballot_of: own!("i64", "where.of", "i64, i1", "i64 <0>, i1 <1>"),
+    shuffles: [
+        own!("i32", "read.lane", "i64, i32, i32", "i64 <0>, i32 <1>, i32 <2>"),
+        own!("i32", "read.below", "i64, i32, i32", "i64 <0>, i32 <1>, i32 <2>"),
+        own!("i32", "read.above", "i64, i32, i32", "i64 <0>, i32 <1>, i32 <2>"),
+        own!("i32", "read.other", "i64, i32, i32", "i64 <0>, i32 <1>, i32 <2>"),
+    ],
     // Each for itself.
     printing: PrintMeeting {
         meet: Instruction {

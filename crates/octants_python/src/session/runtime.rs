@@ -313,6 +313,7 @@ impl Runtime {
             graph: false,
             has_run: false,
             names_elements: false,
+            max_shared_bytes: LowerOptions::default().max_shared_bytes,
             library: Some(package_folder(py)?.into()),
         };
         let raise_on_templated_floats = option(options, "raise_on_templated_floats")?;

@@ -256,7 +256,7 @@ impl<H: Host> Lowerer<'_, H> {
         let outer = (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop.take());
         (self.region, self.in_parallel, self.in_static, self.nesting) = (body, true, false, 0);
         // The index of the caller's loop cannot be seen from the function.
-        let thread = self.thread.take();
+        let (thread, nest) = (self.thread.take(), self.parallel_nest.take());
         self.frames.push(frame);
         let block = self.begin_block(Some(KERNEL_BODY));
         let lowered = self.function_body(function, &tree, (key, types), (results, returns, is_tuple));
@@ -264,7 +264,7 @@ impl<H: Host> Lowerer<'_, H> {
         self.unused_loop_config();
         self.frames.pop();
         (self.region, self.in_parallel, self.in_static, self.nesting, self.next_loop) = outer;
-        self.thread = thread;
+        (self.thread, self.parallel_nest) = (thread, nest);
         lowered.map(|()| number)
     }
 

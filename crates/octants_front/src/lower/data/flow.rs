@@ -114,6 +114,25 @@ pub(crate) struct LoopConfig {
     pub span: Option<Span>,
 }
 
+/// The parallel loop whose body is being lowered, and what its threads do together.
+#[derive(Clone, Debug)]
+pub(crate) struct ParallelNest {
+    /// In the order of the iterations' numbers, the last axis fastest.
+    pub bounds: Vec<(Value, Value)>,
+    pub indices: Vec<Value>,
+    pub block_dim: Option<u32>,
+    /// It runs over ranges of integers.
+    pub has_ranges: bool,
+    /// Its threads are limited.
+    pub limited: bool,
+    /// Where something stands first that needs all threads of a subgroup or a block.
+    pub together: Option<Span>,
+    /// A block, and not a subgroup alone.
+    pub needs_block: bool,
+    /// Bytes of shared arrays.
+    pub shared_bytes: u128,
+}
+
 /// How the function that is being lowered returns.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {

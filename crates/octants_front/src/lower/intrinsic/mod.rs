@@ -1,6 +1,7 @@
 //! What the language's own callables mean. Families are files here.
 
 mod atomic;
+mod blocks;
 mod fields;
 pub(crate) mod math;
 mod random;
@@ -163,6 +164,19 @@ impl<H: Host> Lowerer<'_, H> {
             I::AtomicXor => self.atomic(intrinsic, Combine::Xor, arguments, span),
             I::AtomicExchange => self.atomic(intrinsic, Combine::Exchange, arguments, span),
             I::AtomicCas | I::AtomicCasWord => self.atomic_cas(intrinsic, arguments, span),
+            I::SharedArray => self.shared_array(arguments, span),
+            I::BlockSync | I::SubgroupSync | I::BlockFence | I::GridFence => {
+                let [] = self.parameters(intrinsic, arguments, [], 0, span)?;
+                self.meeting(intrinsic, span)
+            }
+            I::ThreadIdx | I::BlockThreads | I::GlobalThreadIdx | I::SubgroupLane => {
+                let [] = self.parameters(intrinsic, arguments, [], 0, span)?;
+                self.thread_position(intrinsic, span).map(Term::Value)
+            }
+            I::BlockCount | I::Ballot => self.vote(intrinsic, arguments, span),
+            I::Shuffle | I::ShuffleUp | I::ShuffleDown | I::ShuffleXor => {
+                self.shuffle(intrinsic, arguments, span)
+            }
             I::VolatileLoad => self.volatile_load(arguments, span),
         }
     }

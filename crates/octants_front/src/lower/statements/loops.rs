@@ -8,7 +8,7 @@ use super::exits::{may_break, may_return};
 use crate::ast::{Expr, ExprKind, Name, Stmt};
 use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
-use crate::lower::data::flow::{Flow, Loop, LoopConfig, LoopKind};
+use crate::lower::data::flow::{Flow, Loop, LoopConfig, LoopKind, ParallelNest};
 use crate::lower::data::term::{Ndrange, Term};
 use crate::lower::error::{Fallible, counted};
 
@@ -174,18 +174,35 @@ impl<H: Host> Lowerer<'_, H> {
             return self.serial_loop(nest);
         }
         let types = vec![Type::I32; axes.len()];
+        let has_ranges = nest.range.layout.is_none() && nest.range.sparse.is_none();
+        let mut threads = ParallelNest {
+            bounds: axes.iter().filter_map(|&axis| nest.range.bounds.get(axis).copied()).collect(),
+            indices: Vec::new(),
+            block_dim: config.block_dim,
+            has_ranges,
+            limited: config.parallelize.is_some(),
+            together: None,
+            needs_block: false,
+            shared_bytes: 0,
+        };
         let (region, ()) = self.open_region(&types, |inner, params| {
             inner.in_parallel = true;
             inner.thread = params.first().copied();
+            threads.indices = params.to_vec();
+            inner.parallel_nest = Some(threads.clone());
             let mut indices = vec![params[0]; axes.len()];
             for (&axis, &param) in axes.iter().zip(params) {
                 indices[axis] = param;
             }
             let result = inner.loop_body(nest, LoopKind::Parallel, &indices);
             inner.in_parallel = false;
+            if let Some(lowered) = inner.parallel_nest.take() {
+                threads = lowered;
+            }
             result
         })?;
         self.end_region(region, nest.span, &[]);
+        let block_dim = self.block_of(&threads, &config, nest.span)?;
         let domain = match &nest.range.layout {
             Some(layout) => Domain::Cells(self.kernel.intern_layout((**layout).clone())),
             None => Domain::Ranges,
@@ -194,7 +211,7 @@ impl<H: Host> Lowerer<'_, H> {
             domain,
             axes: axes.len() as u8,
             reductions: Vec::new(),
-            block_dim: config.block_dim,
+            block_dim,
             max_threads: config.parallelize,
             in_order: false,
             brief: false,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._peer.not_yet import Unbuilt
+from .._peer.not_yet import Unbuilt
 
 _INSTEAD = "use oc.loop_config(block_dim=...), and reductions as plain sums"
 
