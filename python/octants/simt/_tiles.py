@@ -1,0 +1,1 @@
+Tile16x16 = Tile32x32 = None
