@@ -48,7 +48,7 @@ def radix_rank_match_atomic_or(
         f"simt.block.radix_rank_match_atomic_or takes a block_dim of 1 << radix_bits that is a multiple of {GROUP_SIZE}; with radix_bits={radix_bits} it is {block_dim}",
     )
     static_assert(
-        static(0 <= num_bits <= radix_bits and 0 <= bit_start and bit_start + num_bits <= 32),
+        static(0 <= num_bits <= radix_bits and bit_start >= 0 and bit_start + num_bits <= 32),
         f"a digit has at most radix_bits={radix_bits} bits, of the 32 of a key; here it is {num_bits} bits from {bit_start} on",
     )
     thread = thread_idx()
@@ -73,5 +73,4 @@ def radix_rank_match_atomic_or(
     bins[thread] = total
     excl_prefix[thread] = lower
     block_sync()
-    rank = excl_prefix[digit] + counts[subgroup, digit] + before
-    return rank
+    return excl_prefix[digit] + counts[subgroup, digit] + before

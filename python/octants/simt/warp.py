@@ -7,7 +7,7 @@ All lanes of the warp call it, with the same ``mask``: whose bits say which lane
 from __future__ import annotations
 
 from .._language import cast, static
-from .._primitive_types import f32, i32, u32, u64
+from .._primitive_types import f32, i32, u32
 from .._session import func
 from ._lanes import GROUP_SIZE
 from ._primitives import ballot as _ballot
