@@ -92,6 +92,7 @@ from ._language.fields import (
 from ._language.frexp import frexp
 from ._language.normal import randn
 from ._language.pyfunc import pyfunc
+from ._language.threads import global_thread_idx, outer
 from ._logging import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from ._matrix import Matrix, Vector
 from ._matrix.decompositions import eig, make_spd, polar_decompose, solve, svd, sym_eig

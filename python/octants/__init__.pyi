@@ -587,6 +587,9 @@ def frexp(x: Any) -> Any:
 
     f16 and f32 go through f64, which holds all their numbers as normal ones."""
 
+def global_thread_idx() -> Any:
+    """The thread's number among all of the loop."""
+
 gpu: list[_Arch]
 i: _Axes
 ij: _Axes
@@ -645,6 +648,9 @@ def min(x: Any, *others: Any) -> Any:
 
 def one(x: Any) -> Any:
     """One of the type of ``x``."""
+
+def outer(a: Any, b: Any) -> Any:
+    """The product of two columns, of which each lane has an entry: ``tile -= oc.outer(a, b)``. It is taken from a tile, and nothing else is done with it."""
 
 def perf_dispatch(
     *,

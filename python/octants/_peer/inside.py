@@ -70,12 +70,17 @@ def current_cfg():
     return _session.cfg
 
 
-def get_max_shared_memory_bytes(*, is_lowerbound_ok: bool) -> int:
-    """How much memory the threads of a block can share: none on a CPU. Arrays in it are not in Octants yet."""
-    if _session.runtime.arch == "cuda":
-        from ..simt import block
+#: Bytes that threads of a block can share on NVIDIA's GPUs from compute capability 9.0 on, where the device does not say it.
+_SHARED_BYTES_OF_CUDA = 227 << 10
 
-        return block.SharedArray()
+
+def get_max_shared_memory_bytes(*, is_lowerbound_ok: bool) -> int:
+    """How much memory the threads of a block can share on a GPU.
+
+    On a CPU it is ordinary memory: Quadrants has none there, and says 0 if a lower bound is good enough.
+    """
+    if _session.runtime.arch == "cuda":
+        return getattr(_session.runtime, "max_shared_bytes", None) or _SHARED_BYTES_OF_CUDA
     if is_lowerbound_ok:
         return 0
     raise RuntimeError(f"get_max_shared_memory_bytes not implemented for arch {_session.runtime.arch}")

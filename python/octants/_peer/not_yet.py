@@ -12,7 +12,6 @@ INSTEAD = {
     "Mesh": "keep the relations of a mesh in fields or arrays",
     "MeshInstance": "keep the relations of a mesh in fields or arrays",
     "checkpoint": "launch the kernels one after the other",
-    "global_thread_idx": "use the loop's index",
     "graph_do_while": "use a Python loop around the kernels",
     "graph_parallel": "use `with oc.stream_parallel():` blocks in a kernel",
     "graph_parallel_context": "use `with oc.stream_parallel():` blocks in a kernel",
@@ -25,7 +24,6 @@ INSTEAD = {
     "lang.source_builder": "write the function in Python, as an oc.func",
     "mesh_local": "leave it out: it is a hint",
     "mesh_patch_idx": "keep the relations of a mesh in fields or arrays",
-    "outer": "use a.outer_product(b)",
     "pytest_plugin": "coverage by lines ends at the call of a kernel; leave the plugin out",
     "ui": "show to_numpy() with another library",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._language import _marked, _only_in_kernels
+from .._language.threads import global_thread_idx as global_thread_idx
 
 
 def _primitive(name: str, spelling: str, doc: str):
