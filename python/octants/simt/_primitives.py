@@ -42,9 +42,6 @@ grid_fence = _primitive(
 )
 thread_idx = _primitive("thread_idx", "simt.block.thread_idx", "The thread's number in its block.")
 block_threads = _primitive("block_threads", "simt.block.block_threads", "How many threads a block has; a constant.")
-global_thread_idx = _primitive(
-    "global_thread_idx", "simt.block.global_thread_idx", "The thread's number among all of the loop."
-)
 invocation_id = _primitive("invocation_id", "simt.subgroup.invocation_id", "The lane's number in its subgroup.")
 subgroup_sync = _primitive(
     "subgroup_sync",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._language import cast, static
 from .._primitive_types import f32, i32, u32
 from .._session import func
+from ..math import clz
 from ._lanes import GROUP_SIZE
 from ._primitives import ballot as _ballot
 from ._primitives import shuffle, shuffle_down, shuffle_up, shuffle_xor, subgroup_sync
@@ -78,7 +79,9 @@ def match_any(mask, value):
 def match_all(mask, value):
     """``mask`` if all of its lanes have the same ``value``, else 0."""
     lanes = cast(mask, u32)
-    return lanes if (match_any(mask, value) & lanes) == lanes else u32(0)
+    one_of_them = (31 - cast(clz(lanes), i32)) & static(GROUP_SIZE - 1)
+    differs = value != shuffle(value, one_of_them)
+    return lanes if (ballot(differs) & lanes) == u32(0) else u32(0)
 
 
 @func
