@@ -79,6 +79,8 @@ def exclusive(op: str, x: np.ndarray, size: int) -> np.ndarray:
 def assert_close(ours: np.ndarray, theirs: np.ndarray, of: str = "") -> None:
     """Equal, but for the order in which reals are added and multiplied."""
     if np.issubdtype(theirs.dtype, np.floating):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-13 if theirs.dtype == np.float64 else 2e-5, atol=1e-5, err_msg=of)
+        np.testing.assert_allclose(
+            ours, theirs, rtol=1e-13 if theirs.dtype == np.float64 else 2e-5, atol=1e-5, err_msg=of
+        )
     else:
         np.testing.assert_array_equal(ours, theirs, err_msg=of)

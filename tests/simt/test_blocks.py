@@ -214,7 +214,8 @@ def test_atomics_on_shared_memory_give_what_was_there(arch):
             greatest = block.SharedArray(1, oc.i32)
             if tid < 8:
                 bins[tid] = 0
-                greatest[0] = -1
+                if tid == 0:
+                    greatest[0] = -1
             block.sync()
             order[i] = oc.atomic_add(bins[x[i]], 1)
             oc.atomic_max(greatest[0], i)

@@ -14,7 +14,7 @@ from .._matrix.types import vector
 from .._primitive_types import f32, f64
 from .._session import func
 from ..types import Template
-from ._compile_time import require_lower
+from ._compile_time import refuse_type, refuse_upper
 from ._primitives import invocation_id, shuffle
 
 
@@ -60,7 +60,8 @@ def _tile_struct(size: int, dtype):
         @func
         def solve_triangular_(self, B: Template, lower: Template = True):
             """Makes ``B`` the solution X of X·Lᵀ = B, where L is the lower triangle of this tile. It divides by the diagonal, whatever it is."""
-            static(require_lower(lower, size))
+            if static(not lower):
+                static(refuse_upper(size))
             B._divide_by(self)
 
         @func
@@ -121,7 +122,10 @@ def column(arr: Template, batch, row_begin, row_end, at):
     row = row_begin + invocation_id()
     entry = cast(0, static(arr.dtype))
     if row < min(row_end, arr.shape[first]):
-        entry = arr[row, at]
+        if static(batch is None):
+            entry = arr[row, at]
+        else:
+            entry = arr[batch, row, at]
     return entry
 
 
@@ -136,7 +140,10 @@ class TileType:
     @func
     def zeros(self, dtype: Template = None):
         """A tile of zeros, of ``f32`` or ``f64``; the session's type of reals, if nothing is said."""
-        return static(self._structs[_session.cfg.default_fp if dtype is None else dtype])()
+        of = static(_session.cfg.default_fp if dtype is None else dtype)
+        if static(of not in self._structs):
+            static(refuse_type(self.SIZE, of))
+        return static(self._structs[of])()
 
     @func
     def eye(self, dtype: Template = None):
