@@ -86,19 +86,19 @@ def test_reductions_in_a_loop_share_memory_safely(arch):
         oc.loop_config(block_dim=64)
         for i in range(128):
             v = x[i]
-            for round in range(4):
+            for turn in range(4):
                 total = block.reduce_all_add(v, 64, oc.i32)
-                before = block.exclusive_add(v + round, 64, oc.i32)
-                y[round, i] = total + before
+                before = block.exclusive_add(v + turn, 64, oc.i32)
+                y[turn, i] = total + before
                 v = v ^ (total & 7)
 
     x = lanes.values("i32", 128)
     y = np.zeros((4, 128), np.int32)
     go(x, y)
     v = x.copy()
-    for round in range(4):
+    for turn in range(4):
         total = lanes.reduced("add", v, 64).repeat(64)
-        assert (y[round] == total + lanes.exclusive("add", v + np.int32(round), 64)).all()
+        assert (y[turn] == total + lanes.exclusive("add", v + np.int32(turn), 64)).all()
         v = v ^ (total & 7)
 
 
@@ -288,9 +288,9 @@ def test_arrays_in_ifs_and_inner_loops(arch):
                 block.sync()
                 total -= b[31 - tid]
                 block.sync()
-            for round in range(3):
+            for turn in range(3):
                 c = block.SharedArray((1,), oc.i32)
-                if tid == round:
+                if tid == turn:
                     c[0] = x[i]
                 block.sync()
                 total += c[0]
