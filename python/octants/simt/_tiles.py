@@ -54,8 +54,9 @@ def _tile_struct(size: int, dtype):
                     self.r[k] = factor
                 elif lane == k:
                     self.r[k] = pivot
+                others = [shuffle(factor, j) for j in static(range(k + 1, size))]
                 for j in static(range(k + 1, size)):
-                    self.r[j] -= factor * shuffle(factor, j)
+                    self.r[j] -= factor * others[j - k - 1]
 
         @func
         def solve_triangular_(self, B: Template, lower: Template = True):
@@ -69,8 +70,9 @@ def _tile_struct(size: int, dtype):
             for k in static(range(size)):
                 solved = self.r[k] / shuffle(L.r[k], k)
                 self.r[k] = solved
+                others = [shuffle(L.r[k], j) for j in static(range(k + 1, size))]
                 for j in static(range(k + 1, size)):
-                    self.r[j] -= solved * shuffle(L.r[k], j)
+                    self.r[j] -= solved * others[j - k - 1]
 
         @func
         def _subtract_outer(self, a, b):
