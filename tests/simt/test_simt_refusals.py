@@ -178,6 +178,31 @@ def test_blocks_of_no_whole_subgroups(arch):
     assert "takes a block_dim that is a multiple of the subgroup's size, 32; it is 48" in text
 
 
+def test_another_block_dim_than_the_loops(arch):
+    def other():
+        oc.loop_config(block_dim=64)
+        for i in range(128):
+            block.reduce_all_add(i, 128, oc.i32)  # here
+
+    def unsaid():
+        for i in range(128):
+            block.inclusive_add(i, 32, oc.i32)  # here
+
+    assert "takes the block_dim of the loop" in refused(other, oc.OctantsCompilationError)
+    assert "here it is given 32" in refused(unsaid, oc.OctantsCompilationError)
+
+
+@pytest.mark.parametrize("block_dim", [16, 48])
+def test_blocks_with_a_part_of_a_tile(arch, block_dim):
+    def go():
+        oc.loop_config(block_dim=block_dim)
+        for i in range(2 * block_dim):
+            subgroup.reduce_add(i)  # here
+
+    text = refused(go, oc.OctantsCompilationError)
+    assert "the loop's block_dim is no whole number of tiles of 32 lanes" in text
+
+
 @pytest.mark.parametrize("size", [6, -1])
 def test_tiles_that_no_subgroup_has(arch, size):
     def go():

@@ -11,16 +11,20 @@ from .._session import func
 from ..types import Template
 from ._lanes import GROUP_SIZE, LOG2_GROUP_SIZE
 from ._operators import added, greater, lesser
-from ._primitives import SharedArray, block_sync, invocation_id, shuffle, thread_idx
+from ._primitives import SharedArray, block_sync, block_threads, invocation_id, shuffle, thread_idx
 from ._subgroup_reductions import reduce_tiled
 
 
 @func
 def require_block(block_dim: Template, name: Template):
-    """Refuses blocks that are no whole subgroups."""
+    """Refuses blocks that are no whole subgroups, and another ``block_dim`` than the loop's."""
     static_assert(
         static(block_dim > 0 and block_dim % GROUP_SIZE == 0),
         f"simt.block.{name} takes a block_dim that is a multiple of the subgroup's size, {GROUP_SIZE}; it is {block_dim}",
+    )
+    static_assert(
+        block_threads() == block_dim,
+        f"simt.block.{name} takes the block_dim of the loop, oc.loop_config(block_dim=...); here it is given {block_dim}",
     )
 
 

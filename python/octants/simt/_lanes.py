@@ -13,7 +13,7 @@ from .._language.pyfunc import pyfunc
 from .._primitive_types import i32, u32, u64
 from .._session import func
 from ..types import Template
-from ._primitives import ballot, block_fence, invocation_id, shuffle, subgroup_sync
+from ._primitives import ballot, block_fence, block_threads, invocation_id, shuffle, subgroup_sync
 
 LOG2_GROUP_SIZE = 5
 GROUP_SIZE = 1 << LOG2_GROUP_SIZE
@@ -76,6 +76,10 @@ def require_tile(log2_size: Template):
     static_assert(
         static(0 <= log2_size <= LOG2_GROUP_SIZE),
         f"tiles of a subgroup have 2**log2_size lanes, where log2_size is 0 to {LOG2_GROUP_SIZE}; it is {log2_size}",
+    )
+    static_assert(
+        block_threads() % static(1 << max(log2_size, 0)) == 0,
+        f"the loop's block_dim is no whole number of tiles of {1 << max(log2_size, 0)} lanes: use oc.loop_config(block_dim=...), or a form that ends with _tiled",
     )
 
 
