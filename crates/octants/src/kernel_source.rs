@@ -164,10 +164,10 @@ impl KernelSource {
 
     pub fn run_passes(&self, assume: Assumptions) -> (Outcome, Duration) {
         let Assumptions { noalias, copies, exclusive } = assume;
-        let few_tasks = self.compiler.prefers_few_tasks();
+        let (few_tasks, blocks) = (self.compiler.prefers_few_tasks(), self.compiler.has_blocks());
         self.run_passes_on(
             Kernel::clone(&self.kernel),
-            PassAssumptions { noalias, copies, exclusive, few_tasks },
+            PassAssumptions { noalias, copies, exclusive, few_tasks, blocks },
         )
     }
 

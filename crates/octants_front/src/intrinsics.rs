@@ -96,6 +96,8 @@ intrinsics! {
     Select "select" "select(cond, x1, x2): both are evaluated.";
     Zero "zero" "zero(x): 0 of the type of x.";
     One "one" "one(x): 1 of the type of x.";
+    Greatest "greatest_of" "greatest_of(x): the greatest number of the type of x, for the library; infinity of reals.";
+    Least "least_of" "least_of(x): the least number of the type of x, for the library; minus infinity of reals.";
 
     Cast "cast" "cast(x, dtype)";
     BitCast "bit_cast" "bit_cast(x, dtype)";

@@ -239,11 +239,13 @@ impl Machine<'_> {
         for lane in lanes.clone() {
             let of = |operand: usize| &block.lanes[lane].values[data.operands[operand].index()];
             let (own, by) = ((lane - lanes.start) as i128, of(1).integer());
+            let is_near = (0..width).contains(&by);
             let wanted = match shuffle {
                 ShuffleOp::Lane => by.rem_euclid(width),
                 ShuffleOp::Xor => (own ^ by).rem_euclid(width),
-                ShuffleOp::Up => own - by,
-                ShuffleOp::Down => own + by,
+                ShuffleOp::Up if is_near => own - by,
+                ShuffleOp::Down if is_near => own + by,
+                ShuffleOp::Up | ShuffleOp::Down => own,
             };
             let from = if (0..width).contains(&wanted) { wanted } else { own } as usize;
             if from >= lanes.len() {

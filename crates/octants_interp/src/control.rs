@@ -1,7 +1,7 @@
 //! Branches, loops and assertions. Iterations of a parallel loop run in order, the last axis fastest; branches of a fork in the order
 //! of the text.
 
-use octants_ir::ops::{Domain, Effects};
+use octants_ir::ops::Domain;
 use octants_ir::{Const, Data, Layout, LayoutId, Op, Value};
 
 use crate::arith;
@@ -105,7 +105,7 @@ impl Machine<'_> {
         let is_serial = parallel.attributes.max_threads == Some(1);
         self.loops_begun += 1;
         if let Some(threads) = parallel.attributes.block_dim
-            && self.kernel.has_effects(parallel.body, Effects::CONVERGENT)
+            && self.kernel.cooperates(op)
         {
             return self.run_blocks(op, &ranges, threads);
         }

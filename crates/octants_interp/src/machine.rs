@@ -384,8 +384,14 @@ impl<'a> Machine<'a> {
             OpKind::Call(function) => return self.call(op, *function),
             // One lane after another has done what came before.
             OpKind::Fence(_) => return Ok(()),
-            OpKind::Shared
-            | OpKind::Barrier(_)
+            // The iteration is a block of its own.
+            OpKind::Shared => {
+                let place = self.shared_array(op);
+                self.shared.clear(place - self.args.len());
+                self.places[data.results[0].index()] = Some(place);
+                return Ok(());
+            }
+            OpKind::Barrier(_)
             | OpKind::BarrierCount
             | OpKind::Shuffle(_)
             | OpKind::Ballot => unreachable!("lanes run `{}` together", data.kind.name()),

@@ -81,6 +81,11 @@ impl SharedMemory {
         })
     }
 
+    /// What was in the array is lost.
+    pub fn clear(&mut self, array: usize) {
+        self.arrays[array].fill(UNDEFINED);
+    }
+
     pub fn address(&self, array: usize) -> u64 {
         FIRST_ADDRESS + array as u64 * STRIDE
     }

@@ -144,6 +144,11 @@ impl Kernel {
         ops_in(self, region).into_iter().any(|op| self.ops[op].kind.effects().intersects(effects))
     }
 
+    /// Whether an op is a loop whose threads do something together: its iterations stay where they are.
+    pub fn cooperates(&self, op: Op) -> bool {
+        self.parallel_loop(op).is_some_and(|parallel| self.has_effects(parallel.body, Effects::CONVERGENT))
+    }
+
     /// How often the body of a `for` runs, if its bounds are constants.
     pub fn constant_trips(&self, op: Op) -> Option<i128> {
         let data = &self.ops[op];

@@ -13,4 +13,6 @@ pub struct Assumptions {
     pub exclusive: bool,
     /// Starting a task takes as long as thousands of iterations: what one loop can do as well is not left to a second one.
     pub few_tasks: bool,
+    /// Threads form blocks, and wait for each other there.
+    pub blocks: bool,
 }

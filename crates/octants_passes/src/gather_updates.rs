@@ -144,6 +144,7 @@ fn find(kernel: &Kernel, op: Op, uses: &SideTable<Value, u32>, parents: &Parents
         is_wide && lo.is_some_and(|lo| (-i128::from(MAX_OFFSET)..=MAX_OFFSET.into()).contains(&lo))
     };
     if attributes.keeps_order()
+        || kernel.cooperates(op)
         || attributes.domain != Domain::Ranges
         || !attributes.reductions.is_empty()
         || !parallel.bounds().all(|(lo, _)| small(lo))

@@ -17,6 +17,7 @@ mod erase_detach;
 mod expand_field_loops;
 mod gather_updates;
 mod keep_rounding;
+mod loop_over_lanes;
 mod lower_random;
 mod make_plan;
 mod manager;

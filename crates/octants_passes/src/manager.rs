@@ -14,6 +14,7 @@ use crate::erase_detach::erase_detach;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
 use crate::keep_rounding::{keep_rounding, settle_rounding};
+use crate::loop_over_lanes::loop_over_lanes;
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::merge_accesses::merge_accesses;
@@ -251,6 +252,18 @@ pub static PIPELINE: &[Pass] = &[
         run: |kernel, assumptions, _| merge_accesses(kernel, assumptions),
     },
     Pass {
+        name: "loop_over_lanes",
+        need: Need::Plan,
+        reason: "behind all that makes values of a lane fewer: those that outlive a meeting lie in memory; before split_tasks, which needs the \
+                 bounds that it makes",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| {
+            if !assumptions.blocks {
+                loop_over_lanes(kernel);
+            }
+        },
+    },
+    Pass {
         name: "split_tasks",
         need: Need::Plan,
         reason: "behind all that moves anything: nothing may move between tasks after it",
@@ -395,6 +408,7 @@ mod tests {
             "keep_rounding",
             "check_tapes",
             "place_tapes",
+            "loop_over_lanes",
             "split_tasks",
             "settle_rounding",
         ];
@@ -422,6 +436,7 @@ mod tests {
                     "keep_rounding",
                     "check_tapes",
                     "place_tapes",
+                    "loop_over_lanes",
                     "split_tasks",
                     "settle_rounding"
                 ]

@@ -85,6 +85,9 @@ fn find_groups(
     counts: &SideTable<Value, u32>,
     assumptions: Assumptions,
 ) -> Vec<Group> {
+    if kernel.cooperates(op) {
+        return Vec::new();
+    }
     let body = kernel.ops[op].regions[0];
     let mut inside = SideTable::new(false);
     walk(kernel, body, &mut |op| inside.set(op, true));

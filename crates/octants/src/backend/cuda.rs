@@ -99,6 +99,10 @@ impl Compiler for Cuda {
         true
     }
 
+    fn has_blocks(&self) -> bool {
+        true
+    }
+
     fn reports_accesses(&self) -> bool {
         false
     }

@@ -78,6 +78,11 @@ pub(crate) trait Compiler: Send + Sync {
         false
     }
 
+    /// Whether threads form blocks, and wait for each other there.
+    fn has_blocks(&self) -> bool {
+        false
+    }
+
     /// Whether every access to an array can be told of, with its location.
     fn reports_accesses(&self) -> bool;
 }

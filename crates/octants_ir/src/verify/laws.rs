@@ -49,8 +49,8 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     45 Fork "A `fork` takes and gives nothing, and has a branch; branches have no parameters and yield nothing.";
     46 Order "An order permutes the axes of its array; a field's layout says its order and spacing.";
     47 Tape "`tape` takes an integer, or with it an array of its scalars and an `i32`, or with these an `i32` and an array of such, and stands in a parallel loop; a tape is only loaded and stored.";
-    48 Block "What threads of a block do together stands in a parallel loop over ranges that has `block_dim`, reduces nothing, and limits no threads; in no function.";
-    49 Shared "`shared` gives a field of which no element is missing.";
+    48 Block "Where threads of a block wait for each other or exchange values is in a parallel loop over ranges that has `block_dim`, reduces nothing, and limits no threads; in no function.";
+    49 Shared "`shared` stands in a parallel loop, and gives a field of which no element is missing. Without blocks, each iteration is one.";
     50 Exchange "A barrier is of a subgroup or a block, a fence of a block or the device; `barrier_count` and `ballot` take a `u1`; a shuffle takes a scalar of 32 or 64 bits and an `i32`.";
 } } }
 

@@ -158,7 +158,11 @@ impl Checker<'_, '_> {
         if data.kind == OpKind::Tape && !self.walk.in_loop {
             self.v.breaks(Law::Tape, op, "stands in no parallel loop");
         }
-        if data.kind.effects().contains(Effects::CONVERGENT) && !self.walk.in_block {
+        let is_memory = data.kind == OpKind::Shared;
+        if is_memory && !self.walk.in_loop {
+            self.v.breaks(Law::Shared, op, "stands in no parallel loop");
+        }
+        if data.kind.effects().contains(Effects::CONVERGENT) && !is_memory && !self.walk.in_block {
             self.v.breaks(Law::Block, op, "stands in no loop that has blocks");
         }
         self.walk.in_branch = in_body && data.kind == OpKind::Fork;

@@ -41,7 +41,7 @@ use crate::{expand_field_loops, lower_random, merge_accesses, promote_locals, sc
 
 /// No array that the kernel writes overlaps another: whoever launches the derivative sees to it.
 pub(super) const ASSUMPTIONS: Assumptions =
-    Assumptions { noalias: true, copies: false, exclusive: false, few_tasks: false };
+    Assumptions { noalias: true, copies: false, exclusive: false, few_tasks: false, blocks: false };
 
 /// Gives the places of assignments that are races.
 pub(super) fn prepare(kernel: &mut Kernel) -> Result<Vec<Loc>, Refusal> {

@@ -137,6 +137,10 @@ fn may_store_shared(kernel: &Kernel, op: Op) -> bool {
     let once = |(lo, hi)| known(lo).zip(known(hi)).is_some_and(|(lo, hi)| hi - lo <= 1);
     // Before loops over cells are expanded, nothing is known of how many there are.
     let ranges = parallel.bounds().len() > 0;
+    // There threads look at what others wrote on purpose.
+    if kernel.cooperates(op) {
+        return false;
+    }
     if parallel.attributes.keeps_order() || ranges && parallel.bounds().all(once) {
         return false;
     }

@@ -73,7 +73,7 @@ fn slice_loop(
     uses: &SideTable<Value, u32>,
     elsewhere: &[Value],
 ) -> Option<(usize, i32)> {
-    let parallel = kernel.parallel_loop(op)?;
+    let parallel = kernel.parallel_loop(op).filter(|_| !kernel.cooperates(op))?;
     let (body, axes) = (parallel.body, parallel.indices().to_vec());
     let bounds: Vec<_> = parallel.bounds().collect();
     let assignments: Vec<_> =

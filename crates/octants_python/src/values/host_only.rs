@@ -34,6 +34,7 @@ const VALUE_MODULES: &[&str] = &[
     "octants._peer.not_yet",
     "octants._session.extensions",
     "octants.math._complex",
+    "octants.simt._compile_time",
 ];
 
 /// Methods of fields, nodes, arrays and views that ask what does not change once a field is placed.

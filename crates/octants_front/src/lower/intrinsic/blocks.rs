@@ -75,11 +75,15 @@ impl<H: Host> Lowerer<'_, H> {
     }
 
     /// A number that says which thread this is.
-    pub(super) fn thread_position(&mut self, intrinsic: Intrinsic, span: Span) -> Fallible<Value> {
+    pub(super) fn thread_position(&mut self, intrinsic: Intrinsic, span: Span) -> Fallible<Term<H::Object>> {
         let nest = self.blocks_around(intrinsic, false, span)?.clone();
         if intrinsic == Intrinsic::BlockThreads {
-            return Ok(self.at(span).i32(nest.threads().cast_signed()));
+            return Ok(Term::Int(nest.threads().into()));
         }
+        Ok(Term::Value(self.thread_number_in(intrinsic, &nest, span)))
+    }
+
+    fn thread_number_in(&mut self, intrinsic: Intrinsic, nest: &ParallelNest, span: Span) -> Value {
         let mut builder = self.at(span);
         let mut number: Option<Value> = None;
         for (&(lo, hi), &index) in nest.bounds.iter().zip(&nest.indices) {
@@ -98,7 +102,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
         let number = number.expect("a parallel loop has an axis");
         let of = match intrinsic {
-            Intrinsic::GlobalThreadIdx => return Ok(number),
+            Intrinsic::GlobalThreadIdx => return number,
             Intrinsic::ThreadIdx => nest.threads(),
             // A block of another size has a subgroup of fewer threads.
             _ if nest.threads().is_multiple_of(SUBGROUP) => SUBGROUP,
@@ -106,11 +110,11 @@ impl<H: Host> Lowerer<'_, H> {
                 let threads = builder.i32(nest.threads().cast_signed());
                 let own = builder.arith(ArithOp::RawMod, number, threads);
                 let lanes = builder.i32(SUBGROUP.cast_signed());
-                return Ok(builder.arith(ArithOp::RawMod, own, lanes));
+                return builder.arith(ArithOp::RawMod, own, lanes);
             }
         };
         let of = builder.i32(of.cast_signed());
-        Ok(builder.arith(ArithOp::RawMod, number, of))
+        builder.arith(ArithOp::RawMod, number, of)
     }
 
     /// What comes of a condition of all threads.

@@ -2,7 +2,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, MathOp, MathUnary};
-use octants_ir::{Data, Scalar, TensorType, Value};
+use octants_ir::{Const, Data, Scalar, TensorType, Value};
 
 use crate::arithmetic;
 use crate::host::{BinaryOp, Host, Number};
@@ -265,6 +265,26 @@ impl<H: Host> Lowerer<'_, H> {
                 Ok(Term::Value(self.constant_like(like, number, span)))
             }
         }
+    }
+
+    /// The greatest or the least number of a type.
+    pub(crate) fn extreme_of(
+        &mut self,
+        intrinsic: Intrinsic,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let [x] = self.required(intrinsic, arguments, ["x"], span)?;
+        let like = self.value(x.term, x.span)?;
+        let (ty, greatest) = (self.elem(like), intrinsic == Intrinsic::Greatest);
+        let extreme = if ty.is_real() {
+            Const::from_f64(ty, if greatest { f64::INFINITY } else { f64::NEG_INFINITY })
+        } else {
+            let most = u64::MAX >> (64 - ty.bits() + u32::from(ty.is_signed()));
+            let least = if ty.is_signed() { !most } else { 0 };
+            Const::from_bits(ty, if greatest { most } else { least })
+        };
+        Ok(Term::Value(self.splat_like(like, extreme, span)))
     }
 
     pub(crate) fn cast_call(

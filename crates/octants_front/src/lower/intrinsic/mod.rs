@@ -151,6 +151,7 @@ impl<H: Host> Lowerer<'_, H> {
             | I::IsInf => self.math_function(intrinsic, arguments, span),
             I::Frexp => self.frexp(arguments, span),
             I::Select => self.select(arguments, span),
+            I::Greatest | I::Least => self.extreme_of(intrinsic, arguments, span),
             I::Zero | I::One => self.zero_or_one(intrinsic, arguments, span),
             I::Cast | I::BitCast => self.cast_call(intrinsic, arguments, span),
             I::Popcnt | I::Clz | I::Ffs => self.bit_count(intrinsic, arguments, span),
@@ -171,7 +172,7 @@ impl<H: Host> Lowerer<'_, H> {
             }
             I::ThreadIdx | I::BlockThreads | I::GlobalThreadIdx | I::SubgroupLane => {
                 let [] = self.parameters(intrinsic, arguments, [], 0, span)?;
-                self.thread_position(intrinsic, span).map(Term::Value)
+                self.thread_position(intrinsic, span)
             }
             I::BlockCount | I::Ballot => self.vote(intrinsic, arguments, span),
             I::Shuffle | I::ShuffleUp | I::ShuffleDown | I::ShuffleXor => {

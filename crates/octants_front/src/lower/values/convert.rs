@@ -128,11 +128,15 @@ impl<H: Host> Lowerer<'_, H> {
 
     /// A constant with the type of a register value.
     pub(crate) fn constant_like(&mut self, value: Value, number: i128, span: Span) -> Value {
-        let data = self.data(value);
         let constant = Const::from_i128(self.elem(value), number);
+        self.splat_like(value, constant, span)
+    }
+
+    /// A constant, in each entry where the value has entries.
+    pub(crate) fn splat_like(&mut self, value: Value, constant: Const, span: Span) -> Value {
         let scalar = self.at(span).constant(constant);
-        match data {
-            Data::Tensor(_) => self.at(span).splat(data, scalar),
+        match self.data(value) {
+            data @ Data::Tensor(_) => self.at(span).splat(data, scalar),
             _ => scalar,
         }
     }

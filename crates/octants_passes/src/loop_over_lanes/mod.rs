@@ -1,0 +1,112 @@
+//! Runs the threads of a block one after the other, for devices whose threads form no blocks.
+//!
+//! Before:
+//! ```text
+//! parallel_for (%i: i32) in (%0..%n) block_dim 64 {
+//!   %s: field<f32, layout0> = shared
+//!   %1: f32 = load %a[%i]
+//!   store %s[%t], %1
+//!   barrier block
+//!   %2: f32 = load %s[%u]
+//!   %3: f32 = add %1, %2
+//!   store %a[%i], %3
+//! }
+//! ```
+//! After:
+//! ```text
+//! parallel_for (%b: i64) in (%0..%blocks) {
+//!   %s: field<f32, layout0> = shared
+//!   %v: field<f32, layout1> = shared
+//!   for %l: i32 in 0..64 {
+//!     %1: f32 = load %a[%i]
+//!     store %v[%l], %1
+//!     store %s[%t], %1
+//!   }
+//!   for %l: i32 in 0..64 {
+//!     %1: f32 = load %v[%l]
+//!     …
+//!   }
+//! }
+//! ```
+//!
+//! **What stands between two places where lanes meet is a loop over the lanes** ([`parts`] cuts a body so). Where only a subgroup meets, a loop over subgroups stands around
+//! loops over its lanes. Control flow with such a place inside is the same for all that meet there: it stands around the loops, and asks the first lane.
+//!
+//! **What a lane computes before a meeting and uses behind it lies in an array, an element for each lane** ([`values`]). What follows from the lane's number
+//! alone is computed again. A shuffle is a load from the array of what is shuffled; so are barriers nothing at all.
+//!
+//! Expects scalars in the structured phase, and leaves it. Iterations are whole blocks: an assertion in each of them says so.
+
+mod build;
+mod parts;
+mod values;
+
+use octants_ir::ops::{ArithOp, AssertKind, CompareOp};
+use octants_ir::{Builder, Const, Kernel, Op, OpKind, Scalar, Value};
+
+use build::LaneLoops;
+use parts::Parts;
+
+pub fn loop_over_lanes(kernel: &mut Kernel) {
+    for region in kernel.top_regions() {
+        for op in kernel.regions[region].ops.clone() {
+            if kernel.cooperates(op) {
+                lower(kernel, region, op);
+            }
+        }
+    }
+}
+
+/// The loop that an op is becomes one over blocks.
+fn lower(kernel: &mut Kernel, region: octants_ir::Region, op: Op) {
+    let loc = kernel.ops[op].loc;
+    let body = kernel.ops[op].regions[0];
+    let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() else { return };
+    let Some(threads) = attributes.block_dim else { return };
+    let bounds: Vec<(Value, Value)> =
+        kernel.ops[op].operands.chunks_exact(2).map(|bounds| (bounds[0], bounds[1])).collect();
+    let parts = Parts::of(kernel, body);
+    // Those of the loop stand before it.
+    let behind = {
+        let ops = &mut kernel.regions[region].ops;
+        let at = ops.iter().position(|&other| other == op).expect("the loop stands here");
+        ops.split_off(at)
+    };
+    let mut b = Builder::at(kernel, region, loc);
+    let points = count_points(&mut b, &bounds);
+    let size = b.constant(Const::from_i128(Scalar::I64, threads.into()));
+    let blocks = b.arith(ArithOp::FloorDiv, points, size);
+    let zero = b.constant(Const::from_i128(Scalar::I64, 0));
+    let mut attributes = *attributes;
+    attributes.axes = 1;
+    attributes.block_dim = None;
+    let inner = b.kernel.add_region();
+    let block = b.kernel.add_region_param(inner, Scalar::I64.into());
+    b.op(OpKind::ParallelFor(Box::new(attributes)), [zero, blocks], [], [inner]);
+    kernel.regions[region].ops.extend(behind.into_iter().skip(1));
+
+    let mut b = Builder::at(kernel, inner, loc);
+    let rest = b.arith(ArithOp::Mod, points, size);
+    let none = b.constant(Const::from_i128(Scalar::I64, 0));
+    let whole = b.compare(CompareOp::Eq, rest, none);
+    let message = format!("{{}} iterations are no whole number of blocks of {threads} threads, and threads of a block wait for each other");
+    b.op(OpKind::Assert(AssertKind::Condition, message.into()), [whole, points], [], []);
+    LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body).run(&parts);
+    Builder::at(kernel, inner, loc).yields(&[]);
+}
+
+/// How many iterations a loop has.
+fn count_points(b: &mut Builder<'_>, bounds: &[(Value, Value)]) -> Value {
+    let zero = b.constant(Const::from_i128(Scalar::I64, 0));
+    let mut points: Option<Value> = None;
+    for &(lo, hi) in bounds {
+        let (lo, hi) = (b.cast(lo, Scalar::I64), b.cast(hi, Scalar::I64));
+        let extent = b.arith(ArithOp::Sub, hi, lo);
+        let extent = b.arith(ArithOp::Max, extent, zero);
+        points = Some(match points {
+            None => extent,
+            Some(outer) => b.arith(ArithOp::Mul, outer, extent),
+        });
+    }
+    points.expect("a parallel loop has an axis")
+}
