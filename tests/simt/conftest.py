@@ -3,7 +3,7 @@
 import pytest
 
 #: Devices whose code for blocks is built. Tests are written for all of them.
-BUILT = ("reference",)
+BUILT = ("reference", "cpu", "cuda")
 
 
 @pytest.fixture

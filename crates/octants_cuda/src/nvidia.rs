@@ -61,6 +61,7 @@ pub static NVIDIA: Vendor = Vendor {
         module_unload: "cuModuleUnload",
         module_function: "cuModuleGetFunction",
         function_attribute: "cuFuncGetAttribute",
+        function_set_attribute: "cuFuncSetAttribute",
         resident_blocks: "cuOccupancyMaxActiveBlocksPerMultiprocessor",
         launch: "cuLaunchKernel",
         function_load: Some("cuFuncLoad"),
@@ -95,8 +96,9 @@ pub static NVIDIA: Vendor = Vendor {
         threads_per_multiprocessor: 39,
         capability_major: 75,
         capability_minor: 76,
-        // `CU_FUNC_ATTRIBUTE_`: `SHARED_SIZE_BYTES`, `LOCAL_SIZE_BYTES`, `NUM_REGS`.
+        // `CU_FUNC_ATTRIBUTE_`: `SHARED_SIZE_BYTES`, `MAX_DYNAMIC_SHARED_SIZE_BYTES`, `LOCAL_SIZE_BYTES`, `NUM_REGS`.
         shared_bytes: 1,
+        most_launch_shared_bytes: 8,
         local_bytes: 3,
         registers: 4,
     },

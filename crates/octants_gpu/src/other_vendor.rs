@@ -39,6 +39,7 @@ pub fn whole_vendor() -> Vendor {
             capability_major: 75,
             capability_minor: 76,
             shared_bytes: 1,
+            most_launch_shared_bytes: 8,
             local_bytes: 3,
             registers: 4,
         },

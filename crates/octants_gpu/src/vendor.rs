@@ -52,6 +52,8 @@ pub struct Attributes {
     pub capability_minor: c_int,
     /// Of a function.
     pub shared_bytes: c_int,
+    /// Of a function: how much memory of a block a launch may ask for beside.
+    pub most_launch_shared_bytes: c_int,
     pub local_bytes: c_int,
     pub registers: c_int,
 }

@@ -89,6 +89,8 @@ pub enum Task {
         name: Option<String>,
         /// Roughly how many instructions an iteration runs.
         cost: u32,
+        /// How many neighbouring iterations its threads run together: what their number is a multiple of.
+        multiple: Option<u32>,
         /// Arrays that its code adds to without regard to other threads: each thread has a copy of its own.
         copied: Vec<Copied>,
     },
@@ -128,7 +130,10 @@ impl Task {
         let plain = |bound: &Bound| matches!(bound, Bound::Temp(_)) || !bound.needs_temps();
         match self {
             Self::Serial => true,
-            Self::Range { axes, .. } => axes.iter().all(|(lo, hi)| plain(lo) && plain(hi)),
+            // The host looks whether blocks are whole.
+            Self::Range { axes, multiple, .. } => {
+                multiple.is_none() && axes.iter().all(|(lo, hi)| plain(lo) && plain(hi))
+            }
         }
     }
 

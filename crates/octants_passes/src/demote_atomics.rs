@@ -170,7 +170,14 @@ impl Demotion<'_> {
     /// The iterations of a parallel loop, each of which has its elements of `owned` to itself.
     fn iterations(&mut self, kernel: &mut Kernel, op: Op, owned: Vec<Value>) {
         let body = kernel.ops[op].regions[0];
-        let private = PrivatePlaces::Some { inside: values_in(kernel, body), owned };
+        let mut inside = values_in(kernel, body);
+        // Memory of a block is all of its threads'.
+        for op in octants_ir::rewrite::ops_in(kernel, body) {
+            if kernel.ops[op].kind == OpKind::Shared {
+                inside.set(kernel.ops[op].results[0], false);
+            }
+        }
+        let private = PrivatePlaces::Some { inside, owned };
         self.region(kernel, body, &private);
     }
 

@@ -91,6 +91,7 @@ mod tests {
             block_dim: None,
             name: None,
             cost: 1,
+            multiple: None,
             copied,
         };
         let plan = Plan {

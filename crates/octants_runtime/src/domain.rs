@@ -27,7 +27,7 @@ pub(crate) fn domain<'b>(
     lanes: u32,
     scratch: &'b mut ScratchBounds,
 ) -> Result<Option<Domain<'b>>, RunError> {
-    let Task::Range { axes, max_threads, block_dim, cost, .. } = task else {
+    let Task::Range { axes, max_threads, block_dim, cost, multiple, .. } = task else {
         return Ok(Some(Domain::Once));
     };
     copies_of(plan, task, args, &mut scratch.copies);
@@ -42,6 +42,11 @@ pub(crate) fn domain<'b>(
         points = points.and_then(|points| points.checked_mul(hi.wrapping_sub(lo) as u64));
         bounds.push(lo);
         bounds.push(hi);
+    }
+    if let (Some(points), &Some(multiple)) = (points, multiple)
+        && points % u64::from(multiple) != 0
+    {
+        return Err(RunError::PartialBlock(points, multiple));
     }
     match points {
         Some(points) if i64::try_from(points).is_ok() => Ok(Some(Domain::Range(RangeDomain {

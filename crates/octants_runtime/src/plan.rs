@@ -61,6 +61,8 @@ pub enum LaunchFailure<E> {
     },
     /// A parallel loop over more points than 63 bits can count.
     TooManyPoints,
+    /// A loop whose threads wait for each other has so many points, no multiple of that.
+    PartialBlock(u64, u32),
     /// A check failed.
     Fault(FaultReport),
     Device(DeviceError),
@@ -207,7 +209,12 @@ impl<M: MakeVersion> LaunchPlan<M> {
                     let queue = Box::new(PrintQueue::new());
                     let ran = run(version, args, results, &env, Some(&queue));
                     hand_over(version.plan(), &queue, sink);
-                    if let Err(RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_)) = ran
+                    if let Err(
+                        RunError::Cancelled
+                        | RunError::TooManyPoints
+                        | RunError::PartialBlock(..)
+                        | RunError::Device(_),
+                    ) = ran
                         && !self.context.device().is_idle(env.stream)
                     {
                         // What was begun may still print.
@@ -222,6 +229,7 @@ impl<M: MakeVersion> LaunchPlan<M> {
             RunError::Cancelled if self.context.check().is_err() => LaunchFailure::Stale,
             RunError::Cancelled => LaunchFailure::Cancelled,
             RunError::TooManyPoints => LaunchFailure::TooManyPoints,
+            RunError::PartialBlock(points, multiple) => LaunchFailure::PartialBlock(points, multiple),
             RunError::Device(error) => LaunchFailure::Device(error),
             RunError::Fault(first, others) => LaunchFailure::Fault(FaultReport { assume, first, others }),
         })
@@ -297,6 +305,11 @@ impl<E: fmt::Display> fmt::Display for LaunchFailure<E> {
                 write!(f, "a block of arguments or results has {found} bytes instead of {expected}")
             }
             Self::TooManyPoints => f.write_str("a parallel loop has more points than can be counted"),
+            Self::PartialBlock(points, multiple) => write!(
+                f,
+                "a parallel loop has {points} iterations, which is no multiple of {multiple}: its threads wait for each other in \
+                 groups of so many. Round up, and do the work under `if i < n:`"
+            ),
             Self::Fault(report) => write!(f, "check {} failed", report.first.site),
             Self::Device(error) => error.fmt(f),
             Self::Version(error) => error.fmt(f),

@@ -31,6 +31,8 @@ const STACK_WORDS: usize = 32;
 pub(crate) enum RunError {
     Cancelled,
     TooManyPoints,
+    /// A loop whose threads wait for each other has so many points, no multiple of that.
+    PartialBlock(u64, u32),
     /// The first failure, and those of other branches.
     Fault(Fault, Vec<Fault>),
     Device(DeviceError),
@@ -200,7 +202,10 @@ unsafe fn run_on_device<I>(
     // Goes back in the stream's order, before the wait; but a launch that prints looks at its counters after it.
     let scratch = ring_queue.map(|_| scratch);
     let Some(report) = report else { return ran };
-    if let Err(error @ (RunError::Cancelled | RunError::TooManyPoints | RunError::Device(_))) = ran {
+    if let Err(error @ (RunError::Cancelled
+        | RunError::TooManyPoints
+        | RunError::PartialBlock(..)
+        | RunError::Device(_))) = ran {
         report.end_early(owner, context.stream, cancel);
         return Err(error);
     }

@@ -40,8 +40,8 @@ fn report(branches: usize) -> String {
 fn loop_alone() -> Plan {
     let plan = plan();
     let task = match plan.tasks[1].clone() {
-        Task::Range { axes, max_threads, block_dim, name, cost, copied } => {
-            Task::Range { axes: axes[..1].to_vec(), max_threads, block_dim, name, cost, copied }
+        Task::Range { axes, max_threads, block_dim, name, cost, multiple, copied } => {
+            Task::Range { axes: axes[..1].to_vec(), max_threads, block_dim, name, cost, multiple, copied }
         }
         Task::Serial => panic!("the second task is a loop"),
     };

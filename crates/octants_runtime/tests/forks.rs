@@ -240,6 +240,7 @@ fn plan(can_fail: bool, work: [Option<Vec<Work>>; 2]) -> Plan {
         block_dim: None,
         name: None,
         cost: 1,
+        multiple: None,
         copied: Vec::new(),
     };
     let branch = |first, work| Branch {

@@ -34,6 +34,7 @@ impl MakeVersion for Maker {
             block_dim: None,
             name: name.map(str::to_owned),
             cost: 1,
+            multiple: None,
             copied: Vec::new(),
         };
         let task = Schedule::Task;

@@ -14,6 +14,9 @@ use crate::vendor::Attributes;
 /// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
 const ERROR_LOG_BYTES: usize = 4096;
 
+/// Bytes of a block's memory that any launch may ask for; a function is told of more.
+const PLAIN_SHARED_BYTES: u32 = 48 << 10;
+
 /// What machine code begins with, in the form that the driver's assembler gives.
 const MACHINE_CODE: &[u8] = b"\x7fELF";
 
@@ -243,6 +246,11 @@ impl GpuDevice {
             self.check("load_module", status)?;
             if let Some(function_load) = table.function_load {
                 self.check("load_module", function_load(handle))?;
+            }
+            if shape.shared_bytes > PLAIN_SHARED_BYTES {
+                let attribute = self.driver.vendor.attributes.most_launch_shared_bytes;
+                let status = (table.function_set_attribute)(handle, attribute, shape.shared_bytes as c_int);
+                self.check("load_module", status)?;
             }
             let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
             let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);

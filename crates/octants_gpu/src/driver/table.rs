@@ -180,6 +180,7 @@ driver_table! {
     module_unload(module: Handle);
     module_function(function: *mut Handle, module: Handle, name: *const c_char);
     function_attribute(value: *mut c_int, attribute: c_int, function: Handle);
+    function_set_attribute(function: Handle, attribute: c_int, value: c_int);
     /// How many blocks of a function one multiprocessor runs at once.
     resident_blocks(
         blocks: *mut c_int, function: Handle, threads: c_int, shared_bytes: usize

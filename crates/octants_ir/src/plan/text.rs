@@ -116,7 +116,7 @@ struct TaskText<'a>(&'a Task);
 
 impl Display for TaskText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Task::Range { axes, max_threads, block_dim, name, cost, copied } = self.0 else {
+        let Task::Range { axes, max_threads, block_dim, name, cost, multiple, copied } = self.0 else {
             return f.write_str("serial");
         };
         let axes: Vec<_> = axes.iter().map(|(lo, hi)| format!("{lo}..{hi}")).collect();
@@ -126,6 +126,9 @@ impl Display for TaskText<'_> {
         }
         if let Some(block) = block_dim {
             write!(f, " block_dim {block}")?;
+        }
+        if let Some(multiple) = multiple {
+            write!(f, " multiple {multiple}")?;
         }
         if let Some(name) = name {
             write!(f, " name {name:?}")?;

@@ -87,8 +87,8 @@ pub fn plan_of(kernel: &Kernel) -> Plan {
                 let axes =
                     parallel.bounds().map(|(lo, hi)| (bound_of(kernel, lo), bound_of(kernel, hi))).collect();
                 let (max_threads, block_dim) = (attributes.max_threads, attributes.block_dim);
-                let (name, cost, copied) = (None, 1, Vec::new());
-                tasks.push(Task::Range { axes, max_threads, block_dim, name, cost, copied });
+                let (name, cost, multiple, copied) = (None, 1, None, Vec::new());
+                tasks.push(Task::Range { axes, max_threads, block_dim, name, cost, multiple, copied });
             }
             _ => {}
         }

@@ -75,7 +75,10 @@ fn lower(kernel: &mut Kernel, region: octants_ir::Region, op: Op) {
     let mut b = Builder::at(kernel, region, loc);
     let points = count_points(&mut b, &bounds);
     let size = b.constant(Const::from_i128(Scalar::I64, threads.into()));
-    let blocks = b.arith(ArithOp::FloorDiv, points, size);
+    // With the one that is not whole, so that it is told.
+    let almost = b.constant(Const::from_i128(Scalar::I64, i128::from(threads) - 1));
+    let rounded = b.arith(ArithOp::Add, points, almost);
+    let blocks = b.arith(ArithOp::FloorDiv, rounded, size);
     let zero = b.constant(Const::from_i128(Scalar::I64, 0));
     let mut attributes = *attributes;
     attributes.axes = 1;

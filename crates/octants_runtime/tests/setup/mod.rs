@@ -34,7 +34,7 @@ pub fn plan() -> Plan {
         results: ResultLayout::of(&kernel),
         tasks: vec![
             Task::Serial,
-            Task::Range { axes, max_threads, block_dim, name, cost, copied: Vec::new() },
+            Task::Range { axes, max_threads, block_dim, name, cost, multiple: None, copied: Vec::new() },
         ],
         schedule: Schedule::in_order(2),
         access: vec![Access { read: true, written: false }, Access { read: true, written: true }],
