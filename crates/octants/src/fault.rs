@@ -80,8 +80,11 @@ fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
 }
 
 fn together_text(about: Together, report: &Record) -> String {
-    let [lane, wanted, ..] = report.arguments;
+    let [lane, wanted, kind, ..] = report.arguments;
     match about {
+        _ if kind == SiteKind::PARTIAL => {
+            format!("the last block has {lane} iterations alone, and its threads wait for each other: round the number of iterations up")
+        }
         Together::Barrier(scope) => {
             format!(
                 "a barrier that lane {lane} of the {} never reaches, while others wait for it",

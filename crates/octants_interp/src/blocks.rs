@@ -70,6 +70,12 @@ impl Machine<'_> {
                 at = next_point(point.clone(), ranges);
                 points.push(point);
             }
+            let first_joint = (points.len() < threads as usize).then(|| first_meeting(self, parallel.body)).flatten();
+            if let Some((meeting, multiple)) = first_joint
+                && !points.len().is_multiple_of(multiple.min(threads) as usize)
+            {
+                return self.misused(meeting, Misuse::Partial { lanes: points.len() });
+            }
             block.lanes.resize_with(points.len(), || Lane {
                 values: first.values.clone(),
                 places: first.places.clone(),
@@ -339,6 +345,24 @@ impl Machine<'_> {
         }
         Ok(())
     }
+}
+
+/// An op that needs all lanes of a block, or of a subgroup where none of a block; and how many these are.
+fn first_meeting(machine: &Machine<'_>, body: Region) -> Option<(Op, u32)> {
+    let kernel = machine.kernel;
+    let mut found = None;
+    for op in octants_ir::rewrite::ops_in(kernel, body) {
+        let data = &kernel.ops[op];
+        let of_block =
+            matches!(data.kind, OpKind::Shared | OpKind::BarrierCount | OpKind::Barrier(Scope::Block));
+        if of_block {
+            return Some((op, u32::MAX));
+        }
+        if data.kind.effects().contains(Effects::CONVERGENT) {
+            found = found.or(Some((op, SUBGROUP)));
+        }
+    }
+    found
 }
 
 /// Which lane runs when: another order in each block.

@@ -10,7 +10,8 @@ use super::instructions::word;
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Val};
 
-const MEMORY: &str = "octants.block";
+/// The assembler takes no dot in a name that is not the module's own.
+const MEMORY: &str = "octants_block";
 
 impl Emitter<'_> {
     /// Memory of the block, from so many bytes on.

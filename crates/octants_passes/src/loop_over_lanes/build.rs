@@ -78,7 +78,11 @@ impl<'k> LaneLoops<'k> {
             match part {
                 Part::Lanes(ops) => self.for_lanes(region, lanes, |this, lane| {
                     for &op in ops {
-                        this.lane_op(op, lane);
+                        if let OpKind::Shuffle(shuffle) = this.kernel.ops[op].kind {
+                            this.shuffle(op, shuffle, lanes, lane);
+                        } else {
+                            this.lane_op(op, lane);
+                        }
                     }
                 }),
                 Part::Meeting(op) => self.meeting(region, *op, lanes),
@@ -486,18 +490,23 @@ impl<'k> LaneLoops<'k> {
                 });
                 self.give_all(region, data.results[0], bits, lanes);
             }
-            OpKind::Shuffle(shuffle) => {
-                self.for_lanes(region, lanes, |this, lane| {
-                    let by = this.value(data.operands[1], lane);
-                    let from = this.source(shuffle, by, lanes, lane);
-                    let mut other = Lane { number: from, region: lane.region, map: ValueMap::new() };
-                    let value = this.value(data.operands[0], &mut other);
-                    let array = this.array(data.results[0]);
-                    this.at(lane.region).store(array, &[lane.number], value);
-                });
-            }
             // All lanes have done what stands before.
             _ => {}
+        }
+    }
+
+    /// What another lane has had before.
+    fn shuffle(&mut self, op: Op, shuffle: ShuffleOp, lanes: Lanes, lane: &mut Lane) {
+        let data = self.kernel.ops[op].clone();
+        let by = self.value(data.operands[1], lane);
+        let from = self.source(shuffle, by, lanes, lane);
+        let mut other = Lane { number: from, region: lane.region, map: ValueMap::new() };
+        let value = self.value(data.operands[0], &mut other);
+        let result = data.results[0];
+        lane.map.insert(result, value);
+        if self.values.kept[result] {
+            let array = self.array(result);
+            self.at(lane.region).store(array, &[lane.number], value);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Cuts the body of a block into what each lane runs for itself and where lanes meet.
 
 use octants_ir::ops::{Effects, Scope, SUBGROUP};
-use octants_ir::{Kernel, Op, OpKind, Region};
+use octants_ir::{Kernel, Op, OpKind, Region, Value, ValueDef};
 
 /// A piece of a body.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Ops that a lane runs one behind the other, without looking at others.
+    /// Ops that a lane runs one behind the other. It looks at nothing of others but what they had before, by shuffles.
     Lanes(Vec<Op>),
     /// An op that all lanes of the scope run together, and that takes them all to have done what stands before.
     Meeting(Op),
@@ -52,28 +52,44 @@ fn parts(kernel: &Kernel, region: Region, scope: Scope) -> Vec<Part> {
 
 fn pieces(kernel: &Kernel, ops: &[Op], scope: Scope) -> Vec<Part> {
     let mut found = Vec::new();
-    let mut rest = ops;
-    while let Some((&op, behind)) = rest.split_first() {
+    let mut open: Vec<Op> = Vec::new();
+    for &op in ops {
         let here = scope_of(kernel, op);
-        if here == Some(scope) {
+        let asks = matches!(kernel.ops[op].kind, OpKind::Shuffle(_)) && scope == Scope::Subgroup;
+        if here == Some(scope) && !asks {
+            close(kernel, &mut open, scope, &mut found);
             found.push(part(kernel, op, scope));
-            rest = behind;
             continue;
         }
-        let length = rest.iter().take_while(|&&op| scope_of(kernel, op) != Some(scope)).count();
-        let (own, behind) = rest.split_at(length);
-        rest = behind;
-        let meets = own.iter().any(|&op| scope_of(kernel, op).is_some());
-        if scope == Scope::Block && meets {
-            found.push(Part::Subgroups(pieces(kernel, own, Scope::Subgroup)));
-        } else {
-            let own: Vec<_> = own.iter().copied().filter(|&op| kernel.ops[op].kind != OpKind::Shared).collect();
-            if !own.is_empty() {
-                found.push(Part::Lanes(own));
-            }
+        // What a lane asks another one for, that one has computed before.
+        if asks && is_made_by(kernel, kernel.ops[op].operands[0], &open) {
+            close(kernel, &mut open, scope, &mut found);
         }
+        open.push(op);
     }
+    close(kernel, &mut open, scope, &mut found);
     found
+}
+
+/// Whether one of the ops gives the value, unless it is a constant.
+fn is_made_by(kernel: &Kernel, value: Value, ops: &[Op]) -> bool {
+    match kernel.values[value].def {
+        ValueDef::Result(op, _) => !matches!(kernel.ops[op].kind, OpKind::Const(_)) && ops.contains(&op),
+        ValueDef::Param(..) => false,
+    }
+}
+
+/// Ops without a meeting of the scope between them become a part.
+fn close(kernel: &Kernel, ops: &mut Vec<Op>, scope: Scope, found: &mut Vec<Part>) {
+    let ops = std::mem::take(ops);
+    if scope == Scope::Block && ops.iter().any(|&op| scope_of(kernel, op).is_some()) {
+        found.push(Part::Subgroups(pieces(kernel, &ops, Scope::Subgroup)));
+        return;
+    }
+    let own: Vec<_> = ops.into_iter().filter(|&op| kernel.ops[op].kind != OpKind::Shared).collect();
+    if !own.is_empty() {
+        found.push(Part::Lanes(own));
+    }
 }
 
 fn part(kernel: &Kernel, op: Op, scope: Scope) -> Part {

@@ -275,7 +275,11 @@ impl<H: Host> Lowerer<'_, H> {
         for item in items {
             let item = self.rvalue(item, shape.span)?;
             let Some(extent) = extent(&item) else {
-                let what = self.describe(&item);
+                let what = match &item {
+                    Term::Int(number) => number.to_string(),
+                    Term::Float(number) => number.to_string(),
+                    other => self.describe(other),
+                };
                 return Err(self.error_with_help(
                     Code::SharedShape,
                     shape.span,
