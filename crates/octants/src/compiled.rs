@@ -405,7 +405,9 @@ impl CompiledKernel {
             LaunchFailure::Stale => refused(Error::Stale { what: "kernel" }),
             LaunchFailure::Cancelled => LaunchError::Cancelled,
             LaunchFailure::BlockSize { .. } => refused(Error::internal("launch", failure)),
-            LaunchFailure::TooManyPoints | LaunchFailure::PartialBlock(..) => refused(Error::invalid(failure.to_string())),
+            LaunchFailure::TooManyPoints | LaunchFailure::PartialBlock(..) => {
+                refused(Error::invalid(failure.to_string()))
+            }
             LaunchFailure::Device(error) => refused(Error::after_launches(error, self.context())),
             LaunchFailure::Version(Error::Cancelled) => LaunchError::Cancelled,
             LaunchFailure::Version(error) => refused(error),

@@ -83,7 +83,9 @@ fn together_text(about: Together, report: &Record) -> String {
     let [lane, wanted, kind, ..] = report.arguments;
     match about {
         _ if kind == SiteKind::PARTIAL => {
-            format!("the last block has {lane} iterations alone, and its threads wait for each other: round the number of iterations up")
+            format!(
+                "{lane} iterations are no whole number of blocks of {wanted} threads, and threads of a block wait for each other"
+            )
         }
         Together::Barrier(scope) => {
             format!(

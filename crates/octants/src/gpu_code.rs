@@ -48,7 +48,8 @@ impl KernelSource {
         };
         // Whether copies of arrays fit into a block's memory is asked by the code itself.
         let noalias = assume.noalias;
-        let assumptions = PassAssumptions { noalias, copies: noalias, exclusive: false, few_tasks: true, blocks: true };
+        let assumptions =
+            PassAssumptions { noalias, copies: noalias, exclusive: false, few_tasks: true, blocks: true };
         // Threads of the session's device may have memory for tapes; those of a GPU have arrays.
         let mut kernel = Kernel::clone(&self.kernel);
         declare_tape_arrays(&mut kernel, &[]);

@@ -60,8 +60,10 @@ fn derivatives_of(kernel: &Kernel) -> Vec<Kernel> {
 
 /// The PTX of a kernel's tasks.
 pub fn compile(kernel: Kernel, target: PtxTarget) -> Result<Vec<CompiledTask>, String> {
-    let (kernel, plan) =
-        planned(kernel, Assumptions { noalias: true, copies: true, exclusive: false, few_tasks: true, blocks: true });
+    let (kernel, plan) = planned(
+        kernel,
+        Assumptions { noalias: true, copies: true, exclusive: false, few_tasks: true, blocks: true },
+    );
     let options = PtxOptions { target, noalias: true, optimise: true, threads: 1 };
     let code = compile_ptx(&kernel, &plan, options, None, None, &Cancel::new());
     code.map(|code| code.tasks).map_err(|error| format!("{}: {error}", kernel.name))

@@ -70,11 +70,13 @@ impl Machine<'_> {
                 at = next_point(point.clone(), ranges);
                 points.push(point);
             }
-            let first_joint = (points.len() < threads as usize).then(|| first_meeting(self, parallel.body)).flatten();
+            let first_joint =
+                (points.len() < threads as usize).then(|| first_meeting(self, parallel.body)).flatten();
             if let Some((meeting, multiple)) = first_joint
                 && !points.len().is_multiple_of(multiple.min(threads) as usize)
             {
-                return self.misused(meeting, Misuse::Partial { lanes: points.len() });
+                let iterations = iteration + points.len() as u64;
+                return self.misused(meeting, Misuse::Partial { iterations, threads: multiple.min(threads) });
             }
             block.lanes.resize_with(points.len(), || Lane {
                 values: first.values.clone(),

@@ -391,10 +391,9 @@ impl<'a> Machine<'a> {
                 self.places[data.results[0].index()] = Some(place);
                 return Ok(());
             }
-            OpKind::Barrier(_)
-            | OpKind::BarrierCount
-            | OpKind::Shuffle(_)
-            | OpKind::Ballot => unreachable!("lanes run `{}` together", data.kind.name()),
+            OpKind::Barrier(_) | OpKind::BarrierCount | OpKind::Shuffle(_) | OpKind::Ballot => {
+                unreachable!("lanes run `{}` together", data.kind.name())
+            }
             // They end the region's loop before they come here.
             OpKind::Yield | OpKind::Return => return Ok(()),
         };

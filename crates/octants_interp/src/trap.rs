@@ -47,8 +47,8 @@ pub enum TrapKind {
 pub enum Misuse {
     /// This lane is not where all others of its scope are.
     Missing { lane: usize, scope: Scope },
-    /// The last block has so many lanes alone.
-    Partial { lanes: usize },
+    /// So many iterations do not fill blocks of so many threads.
+    Partial { iterations: u64, threads: u32 },
     /// A lane asks for the value of one that does not run.
     Absent { lane: usize, wanted: usize },
     /// Two lanes touch an element of the block's memory, one of them writes it, and there is no barrier between.
@@ -61,7 +61,9 @@ impl fmt::Display for Misuse {
             Self::Missing { lane, scope } => {
                 write!(f, "lane {lane} does not come to where others of its {} are", scope.name())
             }
-            Self::Partial { lanes } => write!(f, "the last block has {lanes} lanes alone"),
+            Self::Partial { iterations, threads } => {
+                write!(f, "{iterations} iterations are no whole number of blocks of {threads} threads")
+            }
             Self::Absent { lane, wanted } => {
                 write!(f, "lane {lane} asks for lane {wanted}, which does not run")
             }

@@ -176,7 +176,7 @@ pub enum Together {
 impl SiteKind {
     /// A parameter that stands for a race.
     pub const RACE: u64 = u64::MAX;
-    /// What stands behind the words of lanes of which there are too few for a block.
+    /// What stands behind iterations and threads of a block, where the last block is not whole.
     pub const PARTIAL: u64 = 1;
 
     /// The types of the words that a report of this site holds.

@@ -122,7 +122,10 @@ const SUMS: &str = r#"kernel @sums(%0 "a": array<tensor<f32, 2>, 1>, %1 "b": arr
 #[test]
 fn threads_get_copies_of_arrays_that_a_loop_only_adds_to() {
     let copied = |noalias, copies| {
-        let plan = plan_with(SUMS, Assumptions { noalias, copies, exclusive: false, few_tasks: false, blocks: false });
+        let plan = plan_with(
+            SUMS,
+            Assumptions { noalias, copies, exclusive: false, few_tasks: false, blocks: false },
+        );
         let [Task::Range { copied, .. }] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
         copied.clone()
     };
@@ -130,8 +133,10 @@ fn threads_get_copies_of_arrays_that_a_loop_only_adds_to() {
     assert_eq!((one.param, one.scalar, one.updates, one.span), (0, Scalar::F32, 5, None));
     assert_eq!((copied(true, false), copied(false, true)), (vec![], vec![]));
 
-    let plan =
-        plan_with(SUMS, Assumptions { noalias: true, copies: true, exclusive: false, few_tasks: false, blocks: false });
+    let plan = plan_with(
+        SUMS,
+        Assumptions { noalias: true, copies: true, exclusive: false, few_tasks: false, blocks: false },
+    );
     let mut args = vec![0; plan.args.bytes as usize];
     let extent = plan.args.slots[0].extent_offset(0) as usize;
     args[extent..extent + 4].copy_from_slice(&33_i32.to_le_bytes());

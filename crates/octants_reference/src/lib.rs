@@ -315,7 +315,7 @@ fn report(trap: &Trap, sites: &SiteNumbers, record: &FaultRecord) -> Result<(), 
         (&TrapKind::Misuse(misuse), Some(op)) => {
             let words = match misuse {
                 Misuse::Missing { lane, .. } => [lane as u64, 0, 0],
-                Misuse::Partial { lanes } => [lanes as u64, 0, SiteKind::PARTIAL],
+                Misuse::Partial { iterations, threads } => [iterations, threads.into(), SiteKind::PARTIAL],
                 Misuse::Absent { lane, wanted } => [lane as u64, wanted as u64, 0],
                 Misuse::Race { lane, other } => [SiteKind::RACE, lane as u64, other as u64],
             };

@@ -307,8 +307,8 @@ impl<E: fmt::Display> fmt::Display for LaunchFailure<E> {
             Self::TooManyPoints => f.write_str("a parallel loop has more points than can be counted"),
             Self::PartialBlock(points, multiple) => write!(
                 f,
-                "a parallel loop has {points} iterations, which is no multiple of {multiple}: its threads wait for each other in \
-                 groups of so many. Round up, and do the work under `if i < n:`"
+                "{points} iterations are no whole number of blocks of {multiple} threads, and threads of a block wait for each other: \
+                 round up, and do the work under `if i < n:`"
             ),
             Self::Fault(report) => write!(f, "check {} failed", report.first.site),
             Self::Device(error) => error.fmt(f),

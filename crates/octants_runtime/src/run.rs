@@ -202,10 +202,13 @@ unsafe fn run_on_device<I>(
     // Goes back in the stream's order, before the wait; but a launch that prints looks at its counters after it.
     let scratch = ring_queue.map(|_| scratch);
     let Some(report) = report else { return ran };
-    if let Err(error @ (RunError::Cancelled
+    if let Err(
+        error @ (RunError::Cancelled
         | RunError::TooManyPoints
         | RunError::PartialBlock(..)
-        | RunError::Device(_))) = ran {
+        | RunError::Device(_)),
+    ) = ran
+    {
         report.end_early(owner, context.stream, cancel);
         return Err(error);
     }

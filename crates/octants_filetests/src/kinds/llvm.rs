@@ -11,7 +11,8 @@ use crate::file::{Case, Head};
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
     let &Head { noalias, exclusive, gpu, .. } = head;
-    let (kernel, plan) = planned(kernel, Assumptions { noalias, copies: gpu, exclusive, few_tasks: gpu, blocks: gpu });
+    let (kernel, plan) =
+        planned(kernel, Assumptions { noalias, copies: gpu, exclusive, few_tasks: gpu, blocks: gpu });
     let default = CpuOptions::default();
     let vector_bits = head.vector_bits.unwrap_or(default.vector_bits);
     let cpu = CpuOptions { vector_bits, force_lanes: head.lanes, exclusive, ..default };

@@ -13,7 +13,13 @@ pub fn run(head: &Head, names: &[String], case: &Case, mut kernel: Kernel) -> Re
         if !run_pass(
             name,
             &mut kernel,
-            Assumptions { noalias: head.noalias, copies: false, exclusive: false, few_tasks: head.gpu, blocks: head.gpu },
+            Assumptions {
+                noalias: head.noalias,
+                copies: false,
+                exclusive: false,
+                few_tasks: head.gpu,
+                blocks: head.gpu,
+            },
         ) {
             return Err(format!("there is no pass `{name}`"));
         }

@@ -9,7 +9,8 @@ use crate::file::{Case, Head};
 pub fn run(head: &Head, case: &Case, kernel: Kernel) -> Result<CaseOutput, String> {
     verified(&kernel, "at first")?;
     let &Head { noalias, exclusive, .. } = head;
-    let (_, plan) = planned(kernel, Assumptions { noalias, copies: noalias, exclusive, few_tasks: false, blocks: false });
+    let (_, plan) =
+        planned(kernel, Assumptions { noalias, copies: noalias, exclusive, few_tasks: false, blocks: false });
     let output = octants_ir::plan::print(&plan);
     Ok(CaseOutput { input: case.input.clone(), notes: case.notes.clone(), output: Some(output) })
 }

@@ -132,7 +132,8 @@ fn passes_keep(first: &Kernel, arguments: &str, steps: u64, expected: &str) -> R
                 ));
             }
         };
-        let assumptions = Assumptions { noalias, copies: false, exclusive: false, few_tasks: noalias, blocks: false };
+        let assumptions =
+            Assumptions { noalias, copies: false, exclusive: false, few_tasks: noalias, blocks: false };
         let options = PipelineOptions {
             assumptions,
             dump: Some(&mut look),

@@ -156,7 +156,10 @@ impl<'k> LaneLoops<'k> {
                 let own = this.value(value, lane);
                 let mut b = this.at(lane.region);
                 let same = b.compare(CompareOp::Eq, own, first);
-                let message = format!("lane {{}} of the {} goes another way than others, to where they wait for each other", lanes.scope.name());
+                let message = format!(
+                    "lane {{}} of the {} goes another way than others, to where they wait for each other",
+                    lanes.scope.name()
+                );
                 b.op(OpKind::Assert(AssertKind::Condition, message.into()), [same, lane.number], [], []);
             });
         }
@@ -340,11 +343,15 @@ impl<'k> LaneLoops<'k> {
         (0..shape.count())
             .map(|entry| {
                 let mut rest = entry;
-                let mut at: Vec<_> = dims.iter().rev().map(|&extent| {
-                    let digit = rest % extent;
-                    rest /= extent;
-                    digit
-                }).collect();
+                let mut at: Vec<_> = dims
+                    .iter()
+                    .rev()
+                    .map(|&extent| {
+                        let digit = rest % extent;
+                        rest /= extent;
+                        digit
+                    })
+                    .collect();
                 at.reverse();
                 at.into_iter().map(|digit| b.i32(digit.cast_signed())).collect()
             })
@@ -529,7 +536,12 @@ impl<'k> LaneLoops<'k> {
                 let op = if shuffle == ShuffleOp::Up { ArithOp::Sub } else { ArithOp::Add };
                 let from = b.arith(op, own, by);
                 let (zero, size) = (b.i32(0), b.i32(SUBGROUP.cast_signed()));
-                let tests = [(CompareOp::Ge, by, zero), (CompareOp::Lt, by, size), (CompareOp::Ge, from, zero), (CompareOp::Lt, from, size)];
+                let tests = [
+                    (CompareOp::Ge, by, zero),
+                    (CompareOp::Lt, by, size),
+                    (CompareOp::Ge, from, zero),
+                    (CompareOp::Lt, from, size),
+                ];
                 let inside = tests.map(|(op, a, c)| b.compare(op, a, c));
                 let inside = inside.into_iter().reduce(|a, c| b.bit(BitOp::And, a, c));
                 (from, inside)

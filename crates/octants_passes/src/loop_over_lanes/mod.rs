@@ -92,7 +92,9 @@ fn lower(kernel: &mut Kernel, region: octants_ir::Region, op: Op) {
     let rest = b.arith(ArithOp::Mod, points, size);
     let none = b.constant(Const::from_i128(Scalar::I64, 0));
     let whole = b.compare(CompareOp::Eq, rest, none);
-    let message = format!("{{}} iterations are no whole number of blocks of {threads} threads, and threads of a block wait for each other");
+    let message = format!(
+        "{{}} iterations are no whole number of blocks of {threads} threads, and threads of a block wait for each other"
+    );
     b.op(OpKind::Assert(AssertKind::Condition, message.into()), [whole, points], [], []);
     LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body).run(&parts);
     Builder::at(kernel, inner, loc).yields(&[]);

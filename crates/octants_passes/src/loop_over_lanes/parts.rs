@@ -1,6 +1,6 @@
 //! Cuts the body of a block into what each lane runs for itself and where lanes meet.
 
-use octants_ir::ops::{Effects, Scope, SUBGROUP};
+use octants_ir::ops::{Effects, SUBGROUP, Scope};
 use octants_ir::{Kernel, Op, OpKind, Region, Value, ValueDef};
 
 /// A piece of a body.

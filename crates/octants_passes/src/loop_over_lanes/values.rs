@@ -84,7 +84,9 @@ impl Lifetimes {
                         for &param in &kernel.regions[region].params {
                             self.home.set(param, Some(number));
                         }
-                        if let (OpKind::For, Some(&index)) = (&data.kind, kernel.regions[region].params.first()) {
+                        if let (OpKind::For, Some(&index)) =
+                            (&data.kind, kernel.regions[region].params.first())
+                        {
                             // All that meet count alike.
                             self.again.set(index, Some(0));
                         }
@@ -127,7 +129,11 @@ impl Lifetimes {
                 Some(sum.saturating_add(of?))
             });
             let constant = matches!(data.kind, OpKind::Const(_));
-            self.again.set(result, cost.filter(|&cost| constant || cost <= MOST_OPS_AGAIN).map(|cost| if constant { 0 } else { cost }));
+            self.again.set(
+                result,
+                cost.filter(|&cost| constant || cost <= MOST_OPS_AGAIN)
+                    .map(|cost| if constant { 0 } else { cost }),
+            );
         }
     }
 
