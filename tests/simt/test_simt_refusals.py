@@ -417,6 +417,8 @@ def test_a_number_of_iterations_that_only_the_launch_knows(arch):
             block.sync()
 
     go(128)
-    with pytest.raises((AssertionError, RuntimeError), match="100 iterations are no whole number of blocks of 64 threads"):
+    with pytest.raises(
+        (AssertionError, RuntimeError), match="100 iterations are no whole number of blocks of 64 threads"
+    ):
         go(100)
         oc.sync()

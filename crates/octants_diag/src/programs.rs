@@ -11,7 +11,7 @@ use crate::diagnostic::Severity;
 /// What every program begins with.
 pub const PRELUDE: &str = "import numpy as np\nimport octants as oc\n";
 
-const AREAS: [(&str, &str, &str); 12] = [
+const AREAS: [(&str, &str, &str); 13] = [
     ("00", "Source", include_str!("../programs/00_source.md")),
     ("01", "Signatures", include_str!("../programs/01_signatures.md")),
     ("02", "Names and scopes", include_str!("../programs/02_names.md")),
@@ -24,6 +24,7 @@ const AREAS: [(&str, &str, &str); 12] = [
     ("09", "Failures of a running kernel", include_str!("../programs/09_running.md")),
     ("10", "Warnings", include_str!("../programs/10_warnings.md")),
     ("11", "Derivatives", include_str!("../programs/11_derivatives.md")),
+    ("12", "Blocks of threads", include_str!("../programs/12_blocks.md")),
 ];
 
 /// The wrong and the right program of a code.

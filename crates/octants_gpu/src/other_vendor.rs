@@ -104,6 +104,7 @@ fn plain_vendor() -> Vendor {
             capability_major: 104,
             capability_minor: 105,
             shared_bytes: 106,
+            most_launch_shared_bytes: 109,
             local_bytes: 107,
             registers: 108,
         },

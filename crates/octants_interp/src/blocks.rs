@@ -355,8 +355,7 @@ fn first_meeting(machine: &Machine<'_>, body: Region) -> Option<(Op, u32)> {
     let mut found = None;
     for op in octants_ir::rewrite::ops_in(kernel, body) {
         let data = &kernel.ops[op];
-        let of_block =
-            matches!(data.kind, OpKind::Shared | OpKind::BarrierCount | OpKind::Barrier(Scope::Block));
+        let of_block = data.kind.makes_shared() || data.kind.meets() == Some(Scope::Block);
         if of_block {
             return Some((op, u32::MAX));
         }

@@ -246,10 +246,13 @@ fn kind_of(kernel: &Kernel, op: Op) -> SiteKind {
             spec: (**spec).clone(),
             operands: data.operands.iter().filter_map(|&value| kernel.ty(value).data()).collect(),
         },
-        OpKind::Barrier(scope) => SiteKind::Together { about: Together::Barrier(*scope) },
-        OpKind::BarrierCount => SiteKind::Together { about: Together::Barrier(Scope::Block) },
-        OpKind::Shuffle(_) | OpKind::Ballot => SiteKind::Together { about: Together::Exchange },
-        _ => SiteKind::Access,
+        kind if kind.meets() == Some(Scope::Subgroup) && !data.results.is_empty() => {
+            SiteKind::Together { about: Together::Exchange }
+        }
+        kind => match kind.meets() {
+            Some(scope) => SiteKind::Together { about: Together::Barrier(scope) },
+            None => SiteKind::Access,
+        },
     }
 }
 

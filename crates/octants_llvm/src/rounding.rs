@@ -101,7 +101,7 @@ impl<'k> Finder<'k> {
     fn mark_what_is_exchanged(&mut self) {
         for op in self.ops.clone() {
             let data = &self.kernel.ops[op];
-            if let OpKind::Shuffle(_) = data.kind
+            if data.kind.asks_lane()
                 && let ValueDef::Result(from, _) = self.kernel.values[data.operands[0]].def
             {
                 self.found.set(from, Rounding::AsWritten);

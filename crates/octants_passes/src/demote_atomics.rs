@@ -173,7 +173,7 @@ impl Demotion<'_> {
         let mut inside = values_in(kernel, body);
         // Memory of a block is all of its threads'.
         for op in octants_ir::rewrite::ops_in(kernel, body) {
-            if kernel.ops[op].kind == OpKind::Shared {
+            if kernel.ops[op].kind.makes_shared() {
                 inside.set(kernel.ops[op].results[0], false);
             }
         }

@@ -82,7 +82,8 @@ fn multiple(kernel: &Kernel, op: Op) -> Option<u32> {
     let parallel = kernel.parallel_loop(op).filter(|_| kernel.cooperates(op))?;
     let threads = parallel.attributes.block_dim?;
     let needs_block = ops_in(kernel, parallel.body).into_iter().any(|op| {
-        matches!(kernel.ops[op].kind, OpKind::Shared | OpKind::BarrierCount | OpKind::Barrier(Scope::Block))
+        let kind = &kernel.ops[op].kind;
+        kind.makes_shared() || kind.meets() == Some(Scope::Block)
     });
     Some(if needs_block { threads } else { threads.min(SUBGROUP) })
 }

@@ -148,6 +148,26 @@ impl OpKind {
         self.effects().contains(Effects::ENDS) && !self.is_terminator()
     }
 
+    /// Which threads have to be there, all of them, where it is run; none where each runs it for itself.
+    pub fn meets(&self) -> Option<Scope> {
+        match self {
+            Self::Barrier(scope) => Some(*scope),
+            Self::BarrierCount => Some(Scope::Block),
+            Self::Shuffle(_) | Self::Ballot => Some(Scope::Subgroup),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes a value from another lane.
+    pub fn asks_lane(&self) -> bool {
+        matches!(self, Self::Shuffle(_))
+    }
+
+    /// Whether it makes memory of the block's.
+    pub fn makes_shared(&self) -> bool {
+        *self == Self::Shared
+    }
+
     pub fn is_terminator(&self) -> bool {
         matches!(self.info().stands, Stands::EndOfBody | Stands::EndOfRegion)
     }

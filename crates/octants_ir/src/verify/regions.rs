@@ -158,7 +158,7 @@ impl Checker<'_, '_> {
         if data.kind == OpKind::Tape && !self.walk.in_loop {
             self.v.breaks(Law::Tape, op, "stands in no parallel loop");
         }
-        let is_memory = data.kind == OpKind::Shared;
+        let is_memory = data.kind.makes_shared();
         if is_memory && !self.walk.in_loop {
             self.v.breaks(Law::Shared, op, "stands in no parallel loop");
         }

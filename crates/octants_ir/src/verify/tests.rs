@@ -45,7 +45,7 @@ const GOOD: &[&str] = &[
     "fork { parallel_for (%j: i32) in (%i..%i) { } } and { store %x[%i], %f }\nreturn",
     "%p: temp<i32> = temp\nfork { serial { store %p, %i } } and { %h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { } }\nreturn",
     "%p: temp<i32> = temp\nserial { store %p, %i }\n%h: i32 = load %p\nparallel_for (%j: i32) in (%i..%h) { }\nreturn",
-    "parallel_for (%j: i32) in (%i..%i) block_dim 64 {\n%sh: field<f32, layout0> = shared\nstore %sh[%i, %j], %f\nbarrier block\nbarrier subgroup\n\
+    "parallel_for (%j: i32) in (%i..%i) block_dim 64 {\n%sh: field<f32, layout1> = shared\nstore %sh, %f\nbarrier block\nbarrier subgroup\n\
      fence block\nfence device\n%a: i32 = barrier_count %c\n%b: u64 = ballot %c\n%e: f32 = shuffle %f, %i\n%g: i64 = shuffle_up %l, %a\n}\nreturn",
 ];
 

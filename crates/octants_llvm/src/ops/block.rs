@@ -2,7 +2,7 @@
 
 use octants_ir::ops::Scope;
 use octants_ir::plan::size_and_align;
-use octants_ir::{Op, OpKind, Scalar, Type};
+use octants_ir::{Op, Scalar, Type};
 
 use crate::emitter::Emitter;
 use crate::value::Val;
@@ -25,25 +25,6 @@ impl Emitter<'_> {
         let lowering = self.lowering;
         let pointer = lowering.block_memory(self, start, bytes);
         self.locals.set(field, Some(pointer));
-    }
-
-    /// Barriers, fences, and what lanes tell each other; nothing where the op gives nothing.
-    pub(crate) fn meeting(&mut self, op: Op) -> Option<Val> {
-        let lowering = self.lowering;
-        let operands: Vec<_> = self.kernel.ops[op].operands.iter().map(|&value| self.get(value)).collect();
-        match self.kernel.ops[op].kind {
-            OpKind::Barrier(scope) => lowering.barrier(self, scope),
-            OpKind::Fence(scope) => lowering.fence(self, scope),
-            OpKind::BarrierCount => return Some(lowering.barrier_count(self, operands[0])),
-            OpKind::Ballot => return Some(lowering.ballot(self, operands[0])),
-            OpKind::Shuffle(shuffle) => {
-                return Some(
-                    self.in_words(operands[0], |e, word| lowering.shuffle(e, shuffle, word, operands[1])),
-                );
-            }
-            _ => panic!("{op} is nothing that threads do together"),
-        }
-        None
     }
 
     /// A scalar of 32 or 64 bits, moved word by word.

@@ -176,14 +176,26 @@ impl Emitter<'_> {
                 return self.assembly(op);
             }
             OpKind::Shared => return self.shared_array(op),
-            OpKind::Barrier(_)
-            | OpKind::BarrierCount
-            | OpKind::Fence(_)
-            | OpKind::Shuffle(_)
-            | OpKind::Ballot => match self.meeting(op) {
-                Some(value) => value,
-                None => return,
-            },
+            OpKind::Barrier(scope) => {
+                let lowering = self.lowering;
+                return lowering.barrier(self, *scope);
+            }
+            OpKind::Fence(scope) => {
+                let lowering = self.lowering;
+                return lowering.fence(self, *scope);
+            }
+            OpKind::BarrierCount => {
+                let (lowering, holds) = (self.lowering, self.get(operands[0]));
+                lowering.barrier_count(self, holds)
+            }
+            OpKind::Ballot => {
+                let (lowering, holds) = (self.lowering, self.get(operands[0]));
+                lowering.ballot(self, holds)
+            }
+            OpKind::Shuffle(shuffle) => {
+                let (lowering, value, lane) = (self.lowering, self.get(operands[0]), self.get(operands[1]));
+                self.in_words(value, |e, word| lowering.shuffle(e, *shuffle, word, lane))
+            }
             OpKind::Random => panic!("{op} (random) should have become integer ops"),
             OpKind::ForCells(_) => panic!("{op} (for_cells) should have become loops over ranges"),
             // The laws of the tasks phase: tasks stand at the top.

@@ -58,7 +58,7 @@ impl<'k> LaneLoops<'k> {
         let indices = self.kernel.regions[self.body].params.to_vec();
         self.values = Lifetimes::of(self.kernel, &parts.0, &indices);
         for op in ops_in(self.kernel, self.body) {
-            if self.kernel.ops[op].kind == OpKind::Shared {
+            if self.kernel.ops[op].kind.makes_shared() {
                 let copy = clone_op(self.kernel, op, &mut self.uniform);
                 self.kernel.regions[self.top].ops.push(copy);
             }
@@ -187,7 +187,7 @@ impl<'k> LaneLoops<'k> {
             let octants_ir::ValueDef::Result(op, _) = self.kernel.values[value].def else {
                 unreachable!("{value} is computed by an op")
             };
-            for operand in self.kernel.ops[op].operands.to_vec() {
+            for operand in self.kernel.ops[op].operands.clone() {
                 let known = self.value(operand, lane);
                 lane.map.insert(operand, known);
             }

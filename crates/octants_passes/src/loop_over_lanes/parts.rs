@@ -1,6 +1,6 @@
 //! Cuts the body of a block into what each lane runs for itself and where lanes meet.
 
-use octants_ir::ops::{Effects, SUBGROUP, Scope};
+use octants_ir::ops::{SUBGROUP, Scope};
 use octants_ir::{Kernel, Op, OpKind, Region, Value, ValueDef};
 
 /// A piece of a body.
@@ -28,17 +28,8 @@ impl Parts {
 /// Among which threads an op, or one inside of it, is run together.
 fn scope_of(kernel: &Kernel, op: Op) -> Option<Scope> {
     let data = &kernel.ops[op];
-    let own = match data.kind {
-        OpKind::Barrier(scope) => Some(scope),
-        OpKind::BarrierCount => Some(Scope::Block),
-        OpKind::Shuffle(_) | OpKind::Ballot => Some(Scope::Subgroup),
-        // It is the block's from the start.
-        OpKind::Shared => None,
-        ref kind => {
-            debug_assert!(!kind.effects().contains(Effects::CONVERGENT), "{} is convergent", kind.name());
-            None
-        }
-    };
+    // Memory of the block is there from the start.
+    let own = data.kind.meets();
     let inner = data.regions.iter().flat_map(|&region| &kernel.regions[region].ops);
     inner.filter_map(|&op| scope_of(kernel, op)).chain(own).max_by_key(|scope| *scope as u8)
 }
@@ -55,7 +46,7 @@ fn pieces(kernel: &Kernel, ops: &[Op], scope: Scope) -> Vec<Part> {
     let mut open: Vec<Op> = Vec::new();
     for &op in ops {
         let here = scope_of(kernel, op);
-        let asks = matches!(kernel.ops[op].kind, OpKind::Shuffle(_)) && scope == Scope::Subgroup;
+        let asks = kernel.ops[op].kind.asks_lane() && scope == Scope::Subgroup;
         if here == Some(scope) && !asks {
             close(kernel, &mut open, scope, &mut found);
             found.push(part(kernel, op, scope));
@@ -86,7 +77,7 @@ fn close(kernel: &Kernel, ops: &mut Vec<Op>, scope: Scope, found: &mut Vec<Part>
         found.push(Part::Subgroups(pieces(kernel, &ops, Scope::Subgroup)));
         return;
     }
-    let own: Vec<_> = ops.into_iter().filter(|&op| kernel.ops[op].kind != OpKind::Shared).collect();
+    let own: Vec<_> = ops.into_iter().filter(|&op| !kernel.ops[op].kind.makes_shared()).collect();
     if !own.is_empty() {
         found.push(Part::Lanes(own));
     }

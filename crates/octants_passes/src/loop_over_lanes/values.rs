@@ -116,8 +116,8 @@ impl Lifetimes {
         }
         if let [result] = data.results[..]
             && data.kind.is_pure()
-            && !matches!(data.kind, OpKind::Math(_) | OpKind::MathUnary(_))
-            && !self.again[result].is_some()
+            && data.kind.cost() <= MOST_OPS_AGAIN
+            && self.again[result].is_none()
         {
             let cost = data.operands.iter().try_fold(1_u32, |sum, &operand| {
                 let of = if self.home[operand].is_none() && self.again[operand].is_none() {
