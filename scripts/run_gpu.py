@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MINUTES = {
     "tests": 8.0,
     "generator": 7.0,
+    "blocks": 4.0,
     "schedules": 4.0,
     "gradients": 5.0,
     "programs": 5.0,
@@ -45,6 +46,9 @@ MINUTES = {
 
 #: Programs of the generator, unless the part says how many: 16 cores beside an H200 check about 60 a second.
 PROGRAMS = 20_000
+
+#: Random programs for blocks of threads, likewise.
+BLOCKS = 2000
 
 #: Random schedules of streams and events, likewise.
 SCHEDULES = 5000
@@ -157,6 +161,11 @@ def generator(part: Part) -> None:
     random_programs(part, "tests/generators/generator.py", PROGRAMS)
 
 
+def blocks(part: Part) -> None:
+    """Random programs for blocks of threads: the GPU against a model and the interpreter."""
+    random_programs(part, "tests/generators/simt_generator.py", BLOCKS)
+
+
 def gradients(part: Part) -> None:
     """Derivatives of random programs: reverse mode, forward mode and differences."""
     random_programs(part, "tests/generators/gradient_generator.py", GRADIENTS)
@@ -241,6 +250,7 @@ def accuracy(part: Part) -> None:
 PARTS: dict[str, Callable[[Part], None]] = {
     "tests": tests,
     "generator": generator,
+    "blocks": blocks,
     "schedules": schedules,
     "gradients": gradients,
     "programs": programs,

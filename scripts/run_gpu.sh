@@ -1,7 +1,7 @@
 #!/bin/bash
 # The one script of the GPU bundle: unpacks the wheel beside it and runs what the arguments ask for.
 #
-#   ./run_gpu.sh OUT                              everything: tests, generator, schedules, gradients, bench, streams, sanitizer, accuracy
+#   ./run_gpu.sh OUT                              everything: tests, generator, blocks, schedules, gradients, bench, streams, sanitizer, accuracy
 #   ./run_gpu.sh OUT tests generator=4000 bench   some parts
 #   ./run_gpu.sh OUT bench --minutes bench=3      with a limit of its own
 #
