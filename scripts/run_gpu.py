@@ -7,7 +7,7 @@
 It needs Python, numpy and pytest, and no network. Each part ends by its limit (`--minutes tests=5`), and what was found by then is kept:
 
     OUT/gpu.txt, OUT/gpu.json   what came of each part        OUT/bench.json   the figures, as benches/results/gpu.json
-    OUT/PART.log                what a part printed
+    OUT/PART.log                what a part printed             OUT/simt.json    those of benches/simt.py
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ MINUTES = {
     "gradients": 5.0,
     "programs": 5.0,
     "bench": 6.0,
+    "simt": 6.0,
     "streams": 3.0,
     "sanitizer": 9.0,
     "accuracy": 3.0,
@@ -221,6 +222,26 @@ def bench(part: Part) -> None:
             part.result["table"] = table.read_text()
 
 
+def simt(part: Part) -> None:
+    """Programs for blocks of threads, beside the peers that are here: their folders are $PEER and $WARP."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "benches/simt.py", "--arch", part.device, "--out", folder, "--name", "simt"]
+        command += ["--minutes", str(0.7 * part.left() / 60), *([] if part.device == "cuda" else ["--size", "quick"])]
+        for option in ("peer", "warp"):
+            if path := os.environ.get(option.upper()):
+                command += [f"--{option}", path]
+        for name in filter(None, part.argument.split(",")):
+            command += ["--only", name]
+        status, printed = part.run(command)
+        part.log(printed)
+        part.result |= {"status": status}
+        table = Path(folder) / "simt.md"
+        if table.exists():
+            shutil.copy(Path(folder) / "simt.json", part.out / "simt.json")
+            shutil.copy(table, part.out / "simt.md")
+            part.result["table"] = table.read_text()
+
+
 def sanitizer(part: Part) -> None:
     """The core of the suite under compute-sanitizer, a tool at a time."""
     found = shutil.which("compute-sanitizer")
@@ -255,6 +276,7 @@ PARTS: dict[str, Callable[[Part], None]] = {
     "gradients": gradients,
     "programs": programs,
     "bench": bench,
+    "simt": simt,
     "streams": streams,
     "sanitizer": sanitizer,
     "accuracy": accuracy,

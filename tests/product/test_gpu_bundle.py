@@ -19,6 +19,7 @@ def test_the_runner_keeps_what_each_part_found(tmp_path):
         "schedules=20",
         "gradients=10",
         "bench=compile_saxpy",
+        "simt=copy",
         "sanitizer",
     ]
     command = [sys.executable, ROOT / "scripts" / "run_gpu.py", tmp_path, *parts, "--device", "cpu", "--jobs", "1"]
@@ -32,6 +33,8 @@ def test_the_runner_keeps_what_each_part_found(tmp_path):
     assert found["gradients"]["status"] == 0
     bench = json.loads((tmp_path / "bench.json").read_text())
     assert bench["figures"][0]["value"]["octants"] > 0 and not bench["figures"][0]["failures"]
+    simt = json.loads((tmp_path / "simt.json").read_text())["rows"]["copy"]
+    assert simt["value"]["octants"] > 0 and not simt["failures"]
     assert "status" in found["sanitizer"] or "memcheck" in found["sanitizer"]
     text = (tmp_path / "gpu.txt").read_text()
     assert all(f"== {part.split('=')[0]} (" in text for part in parts)

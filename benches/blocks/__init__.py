@@ -1,0 +1,1 @@
+"""The programs of `benches/simt.py`, and who runs them."""
