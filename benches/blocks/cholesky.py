@@ -77,11 +77,10 @@ def tiles(qd: Any, size: int, n: int, subgroups: int) -> Any:
     return factor
 
 
-def rows(qd: Any, n: int) -> Any:
-    """A kernel that factors with a row on each thread. ``n`` is a multiple of 4, and an odd one of it best: then rows of 16 bytes have banks of their own."""
+def rows(qd: Any, n: int, subgroups: int) -> Any:
+    """A kernel that factors with a row on each thread; there may be more threads. ``n`` is a multiple of 4, and an odd one best: then rows of 16 bytes have banks of their own."""
     f32, block, shuffle = qd.f32, qd.simt.block, qd.simt.subgroup.shuffle
-    subgroups = -(-n // LANES)
-    threads, parts = subgroups * LANES, subgroups
+    threads, parts = LANES * subgroups, -(-n // LANES)
     panels = [(begin, min(PANEL, n - begin)) for begin in range(0, n, PANEL)]
 
     @qd.kernel

@@ -20,7 +20,9 @@ def blocks(qd: Any, row: Row, size: Size) -> Any:
     """The row's kernel, by blocks."""
     family, _, which = row.name.partition("_")
     if row.name == "cholesky_rows":
-        return cholesky.rows(qd, size["n"])
+        # Quadrants has blocks of powers of two alone.
+        subgroups = -(-size["n"] // cholesky.LANES)
+        return cholesky.rows(qd, size["n"], 4 if qd.__name__ == "quadrants" else subgroups)
     if family == "cholesky":
         tile = int(which.removeprefix("tiles"))
         return cholesky.tiles(qd, tile, size["n"], SUBGROUPS[tile])
