@@ -11,13 +11,13 @@ from simt_statements import Call, Expr, For, Func, If, Leave, Line, Statement, S
 #: How likely statements are, by which lanes are here.
 ALONE = {
     "declare": 3, "assign": 4, "hash": 2, "output": 1, "counter": 1, "own_store": 3, "update_shared": 2, "compound": 2,
-    "divergent_if": 2, "divergent_loop": 1, "function": 1, "fence": 0.2,
+    "divergent_if": 2, "divergent_loop": 1, "function": 1.5, "fence": 0.2,
 }  # fmt: skip
 OF_SUBGROUP = {
     "exchange_value": 3, "sort": 0.5, "reduce_to_first": 0.7, "subgroup_memory": 1.5, "subgroup_if": 1.5, "subgroup_loop": 1,
 }  # fmt: skip
 OF_BLOCK = {
-    "barriers": 3, "vote": 1, "block_reduction": 1.2, "declare_shared": 2.5, "write_first": 2, "block_if": 1.5, "block_loop": 1.5,
+    "barriers": 3, "vote": 1, "block_reduction": 1.8, "declare_shared": 2.5, "write_first": 2, "block_if": 1.5, "block_loop": 1.5,
     "block_while": 0.8, "leave_loop": 1, "static_if": 0.4, "call_again": 0.8, "claimed_work": 0.4,
 }  # fmt: skip
 
@@ -71,7 +71,8 @@ class Control(Expressions):
             if self.here >= SUBGROUP:
                 weights |= OF_SUBGROUP
             if self.here >= BLOCK:
-                weights |= OF_BLOCK
+                # What blocks do together is what this is about.
+                weights = {name: weight / 2 for name, weight in weights.items()} | OF_BLOCK
             name = self.random.choices(list(weights), list(weights.values()))[0]
             if self.depth >= DEEPEST and name.endswith(("_if", "_loop", "_while", "function", "_work")):
                 name = "assign"
@@ -313,7 +314,8 @@ class Control(Expressions):
         self.funcs_text.append(func)
         texts = {view.name: a.name for view, a in zip(views, [*actual, *inputs], strict=True)}
         texts |= {param: str(value) for param, value, _ in values}
-        if closes:
+        # What a func of a func takes has names that others do not know.
+        if closes and not self.in_func:
             params = [(param, value.type, level) for param, value, level in values]
             self.funcs.append(
                 Reusable(func, params, views[: len(actual)], [texts[view.name] for view in views[len(actual) :]], is_ready, result.type, order)

@@ -331,14 +331,13 @@ class Expressions:
         return self.read(array, index, t)
 
     def read(self, array: Array, index: Expr, t: str) -> Expr:
-        e = Expr(
-            f"{array.name}[{array.at(index)}]", array.element, lambda m: m.read(array.key, array.place(m, index.run(m))), LARGEST
-        )  # fmt: skip
+        """An element as a number of a type; of a vector or a matrix, one of its entries."""
+        text = f"{array.name}[{array.at(index)}]"
         if isinstance(array.element, Tensor):
             at = self.random.randrange(array.element.count)
-            place = ", ".join(map(str, np.unravel_index(at, array.element.shape)))
-            return entry(e, at, f"[{place}]", t)
-        return cast(e, t)
+            text += f"[{', '.join(map(str, np.unravel_index(at, array.element.shape)))}]"
+            return Expr(text, t, lambda m: m.read(array.key, index.run(m), at), LARGEST)
+        return cast(Expr(text, array.element, lambda m: m.read(array.key, array.place(m, index.run(m))), LARGEST), t)
 
     # ---- what lanes tell each other ----------------------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ class Touched:
     lanes: np.ndarray
     index: np.ndarray
     bytes: list[bytes] | None
+    #: Entries of an element that is a vector or a matrix.
+    entries: range
     blocks_passed: np.ndarray
     subgroups_passed: np.ndarray
 
@@ -88,6 +90,7 @@ class Machine:
         """Says what runs, and by which lanes."""
         self.line, self.mask = statement.line, active
         statement.seen = active if statement.seen is None else statement.seen | active
+        statement.threads = self.threads
 
     def assign(self, name: str, value, mask) -> None:
         old = self.vars.get(name)
@@ -120,14 +123,17 @@ class Machine:
             parts = [np.where(here[:, None], new, old) for new, old in zip(parts, self.arrays[name], strict=True)]
         self.arrays[name] = parts
 
-    def read(self, name: str, index):
+    def read(self, name: str, index, entry: int | None = None):
+        """Elements, or one entry of each."""
         name = self.resolve(name)
         found = self.arrays[name]
-        if isinstance(found, np.ndarray):
-            return found[np.where(self.mask, index, 0)]
         index = np.where(self.mask, index, 0)
-        self.touch(name, "r", index, None)
+        if isinstance(found, np.ndarray):
+            return found[index]
+        self.touch(name, "r", index, None, entry)
         parts = [part[self.block, np.minimum(index, part.shape[1] - 1)] for part in found]
+        if entry is not None:
+            return parts[entry]
         return parts if len(parts) > 1 else parts[0]
 
     def write(self, name: str, index, value, mask, entry: int | None = None) -> None:
@@ -137,7 +143,7 @@ class Machine:
             found[index[mask]] = value[mask]
             return
         values = value if isinstance(value, list) else [value]
-        self.touch(name, "w", index, values)
+        self.touch(name, "w", index, values, entry)
         parts = found if entry is None else [found[entry]]
         for part, new in zip(parts, values, strict=True):
             at = np.minimum(index, part.shape[1] - 1)
@@ -153,9 +159,10 @@ class Machine:
         self.touch(name, "u", index, None)
         COMBINE[op].at(found[0], (self.block[mask], index[mask]), value[mask].astype(found[0].dtype))
 
-    def touch(self, name: str, kind: str, index, values) -> None:
+    def touch(self, name: str, kind: str, index, values, entry: int | None = None) -> None:
         if self.touched is None:
             return
+        entries = range(len(self.arrays[name])) if entry is None else range(entry, entry + 1)
         lanes = np.flatnonzero(self.mask)
         written = None
         if values is not None:
@@ -168,21 +175,25 @@ class Machine:
                 lanes,
                 index[lanes],
                 written,
+                entries,
                 self.blocks_passed[self.block[lanes]],
                 self.subgroups_passed[self.subgroup[lanes]],
             )  # fmt: skip
         )
 
-    def races(self) -> set[frozenset[int]]:
-        """The lines of accesses by different lanes to one element without a barrier between, of which one writes."""
+    def races(self) -> tuple[set[frozenset[int]], set[frozenset[int]]]:
+        """The lines of accesses by different lanes to one element without a barrier between, of which one writes: of numbers, and of vectors and matrices."""
         places = collections.defaultdict(set)
         for one in self.touched:
             written = one.bytes or [b""] * len(one.lanes)
             rows = zip(one.lanes, one.index, one.blocks_passed, one.subgroups_passed, written, strict=True)
             for lane, index, of_block, of_subgroup, value in rows:
-                places[one.array, self.block[lane], index, of_block].add((lane, of_subgroup, one.kind, value, one.line))
-        found = set()
-        for touches in places.values():
+                touch = (lane, of_subgroup, one.kind, value, one.line)
+                for entry in one.entries:
+                    places[one.array, self.block[lane], index, entry, of_block].add(touch)
+        races: tuple[set, set] = set(), set()
+        for (array, *_), touches in places.items():
+            found = races[len(self.arrays[array]) > 1]
             writes = [one for one in touches if one[2] != "r"]
             for lane, passed, kind, value, line in writes:
                 for other, other_passed, other_kind, other_value, other_line in touches:
@@ -190,7 +201,7 @@ class Machine:
                     same = kind == other_kind and (kind == "u" or value == other_value)
                     if lane != other and not ordered and not same:
                         found.add(frozenset((line, other_line)))
-        return found
+        return races
 
 
 # ---- what lanes do together ------------------------------------------------------------------------------------------------

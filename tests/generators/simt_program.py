@@ -240,11 +240,11 @@ class Program(Cooperation):
         found |= self.numbers | {"t": self.template}
         return found | {f"n{at}": loop.count for at, loop in enumerate(self.loops)}
 
-    def expected(self, keeps_touches: bool = False) -> tuple[dict[str, np.ndarray], set[frozenset[int]]]:
-        """What the arrays hold in the end, and where lanes race."""
+    def expected(self, keeps_touches: bool = False) -> tuple[dict[str, np.ndarray], tuple[set, set]]:
+        """What the arrays hold in the end; and where lanes race, on numbers and on vectors (`Machine.races`)."""
         given = self.arguments()
         arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-        races: set[frozenset[int]] = set()
+        races: tuple[set, set] = set(), set()
         with np.errstate(all="ignore"):
             for loop in self.loops:
                 machine = Machine(loop.count, loop.threads, arrays, keeps_touches)
@@ -252,5 +252,6 @@ class Program(Cooperation):
                     machine.vars[name] = np.full(loop.count, given[name], np.int32)
                 machine.run(loop.body, machine.mask)
                 if keeps_touches:
-                    races |= machine.races()
+                    for all_races, found in zip(races, machine.races(), strict=True):
+                        all_races |= found
         return arrays, races

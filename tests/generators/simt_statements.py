@@ -47,10 +47,11 @@ class Expr:
 
 
 class Statement:
-    """A statement; `line` is set when the text is made, `seen` while the model runs: the lanes that came here."""
+    """A statement; `line` is set when the text is made, `seen` while the model runs: the lanes that came here, of blocks of so many `threads`."""
 
     line = 0
     seen = None
+    threads = 0
 
     def inner(self) -> Iterator[list[Statement]]:
         """The bodies in it."""
