@@ -70,13 +70,12 @@ impl Machine<'_> {
                 at = next_point(point.clone(), ranges);
                 points.push(point);
             }
-            let first_joint =
-                (points.len() < threads as usize).then(|| first_meeting(self, parallel.body)).flatten();
-            if let Some((meeting, multiple)) = first_joint
-                && !points.len().is_multiple_of(multiple.min(threads) as usize)
+            if let Some(threads) = self.kernel.whole_blocks(op)
+                && !points.len().is_multiple_of(threads as usize)
             {
                 let iterations = iteration + points.len() as u64;
-                return self.misused(meeting, Misuse::Partial { iterations, threads: multiple.min(threads) });
+                let meeting = first_meeting(self, parallel.body).unwrap_or(op);
+                return self.misused(meeting, Misuse::Partial { iterations, threads });
             }
             block.lanes.resize_with(points.len(), || Lane {
                 values: first.values.clone(),
@@ -349,21 +348,14 @@ impl Machine<'_> {
     }
 }
 
-/// An op that needs all lanes of a block, or of a subgroup where none of a block; and how many these are.
-fn first_meeting(machine: &Machine<'_>, body: Region) -> Option<(Op, u32)> {
+/// An op that needs all lanes of a block, or of a subgroup where none of a block.
+fn first_meeting(machine: &Machine<'_>, body: Region) -> Option<Op> {
     let kernel = machine.kernel;
-    let mut found = None;
-    for op in octants_ir::rewrite::ops_in(kernel, body) {
-        let data = &kernel.ops[op];
-        let of_block = data.kind.makes_shared() || data.kind.meets() == Some(Scope::Block);
-        if of_block {
-            return Some((op, u32::MAX));
-        }
-        if data.kind.effects().contains(Effects::CONVERGENT) {
-            found = found.or(Some((op, SUBGROUP)));
-        }
-    }
-    found
+    let all = octants_ir::rewrite::ops_in(kernel, body);
+    let kind = |op: Op| &kernel.ops[op].kind;
+    let of_block = |op: Op| kind(op).makes_shared() || kind(op).meets() == Some(Scope::Block);
+    let converges = |op: Op| kind(op).effects().contains(Effects::CONVERGENT);
+    all.iter().copied().find(|&op| of_block(op)).or_else(|| all.iter().copied().find(|&op| converges(op)))
 }
 
 /// Which lane runs when: another order in each block.

@@ -3,7 +3,7 @@
 
 use crate::ids::{Op, Region, Value};
 use crate::kernel::Kernel;
-use crate::ops::{AtomicOp, CellUse, Effects, OpKind, ParallelFor};
+use crate::ops::{AtomicOp, CellUse, Effects, OpKind, ParallelFor, Scope, whole_number_of};
 use crate::rewrite::ops_in;
 
 /// The operands that address a cell: a base, an index for each of its axes, and components if one scalar of a tensor is meant.
@@ -147,6 +147,18 @@ impl Kernel {
     /// Whether an op is a loop whose threads do something together: its iterations stay where they are.
     pub fn cooperates(&self, op: Op) -> bool {
         self.parallel_loop(op).is_some_and(|parallel| self.has_effects(parallel.body, Effects::CONVERGENT))
+    }
+
+    /// What the number of a loop's iterations must be a multiple of, if its threads do something together: threads of a block, or of a subgroup
+    /// where no more meet.
+    pub fn whole_blocks(&self, op: Op) -> Option<u32> {
+        let parallel = self.parallel_loop(op).filter(|_| self.cooperates(op))?;
+        let threads = parallel.attributes.block_dim?;
+        let needs_block = ops_in(self, parallel.body).into_iter().any(|op| {
+            let kind = &self.ops[op].kind;
+            kind.makes_shared() || kind.meets() == Some(Scope::Block)
+        });
+        Some(whole_number_of(threads, needs_block))
     }
 
     /// How often the body of a `for` runs, if its bounds are constants.

@@ -1,8 +1,7 @@
 //! From a kernel in its tasks phase to what a launch does with it.
 
-use octants_ir::ops::{ConvertOp, Effects, SUBGROUP, Scope};
+use octants_ir::ops::{ConvertOp, Effects};
 use octants_ir::plan::part_of_param;
-use octants_ir::rewrite::ops_in;
 use octants_ir::{
     ArgLayout, Bound, Branch, Const, Copied, Data, Kernel, LaunchUses, Op, OpKind, Plan, Region,
     ResultLayout, RunTime, Schedule, SiteScope, SiteTable, Task, TempLayout, Value,
@@ -31,7 +30,7 @@ pub fn make_plan(kernel: &Kernel, assumptions: Assumptions) -> Plan {
                     block_dim: attributes.block_dim,
                     name: attributes.name.clone(),
                     cost: cost(kernel, data.regions[0]).max(1),
-                    multiple: multiple(kernel, op),
+                    multiple: kernel.whole_blocks(op),
                     copied: if copies { own_sums(kernel, op, assumptions.exclusive) } else { Vec::new() },
                 });
             }
@@ -75,17 +74,6 @@ fn own_sums(kernel: &Kernel, op: Op, exclusive: bool) -> Vec<Copied> {
         }
     }
     sums
-}
-
-/// What the number of a loop's iterations must be a multiple of: threads of a block, or of a subgroup where no more meet.
-fn multiple(kernel: &Kernel, op: Op) -> Option<u32> {
-    let parallel = kernel.parallel_loop(op).filter(|_| kernel.cooperates(op))?;
-    let threads = parallel.attributes.block_dim?;
-    let needs_block = ops_in(kernel, parallel.body).into_iter().any(|op| {
-        let kind = &kernel.ops[op].kind;
-        kind.makes_shared() || kind.meets() == Some(Scope::Block)
-    });
-    Some(if needs_block { threads } else { threads.min(SUBGROUP) })
 }
 
 /// The tasks of a body or a branch, which are numbered from `next` on. Branches without tasks are left out, and one that is alone

@@ -14,7 +14,7 @@ use crate::erase_detach::erase_detach;
 use crate::expand_field_loops::expand_field_loops;
 use crate::gather_updates::gather_updates;
 use crate::keep_rounding::{keep_rounding, settle_rounding};
-use crate::loop_over_lanes::loop_over_lanes;
+use crate::loop_over_lanes::{check_whole_blocks, loop_over_lanes};
 use crate::lower_random::lower_random;
 use crate::make_plan::make_plan;
 use crate::merge_accesses::merge_accesses;
@@ -258,7 +258,9 @@ pub static PIPELINE: &[Pass] = &[
                  bounds that it makes",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| {
-            if !assumptions.blocks {
+            if assumptions.blocks {
+                check_whole_blocks(kernel);
+            } else {
                 loop_over_lanes(kernel);
             }
         },

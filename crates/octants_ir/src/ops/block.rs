@@ -7,6 +7,12 @@ use super::family;
 /// Threads of a subgroup: aligned runs of so many threads of a block run in step. A block with fewer threads is one subgroup.
 pub const SUBGROUP: u32 = 32;
 
+/// What the iterations of a loop with blocks of so many threads must be a multiple of. Where lanes only exchange values a subgroup may be without the
+/// others of its block, unless the block's last one has fewer lanes.
+pub fn whole_number_of(threads: u32, needs_block: bool) -> u32 {
+    if needs_block || !threads.is_multiple_of(SUBGROUP) { threads } else { SUBGROUP }
+}
+
 /// Threads of a block, where a loop needs one and the user has named no number.
 pub const DEFAULT_BLOCK: u32 = 128;
 

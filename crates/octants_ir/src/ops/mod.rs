@@ -20,7 +20,7 @@ mod tensor;
 
 pub use arith::ArithOp;
 pub use bits::{BitOp, BitUnary};
-pub use block::{DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp};
+pub use block::{DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp, whole_number_of};
 pub use compare::CompareOp;
 pub use control::{ASSERT_ARGUMENTS, AssertKind, Domain, ParallelFor, Reduction};
 pub use convert::ConvertOp;

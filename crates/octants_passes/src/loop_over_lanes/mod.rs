@@ -42,10 +42,12 @@ mod parts;
 mod values;
 
 use octants_ir::ops::{ArithOp, AssertKind, CompareOp};
-use octants_ir::{Builder, Const, Kernel, Op, OpKind, Scalar, Value};
+use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, Value};
 
 use build::LaneLoops;
 use parts::Parts;
+
+use crate::split_tasks::launch::host_computes;
 
 pub fn loop_over_lanes(kernel: &mut Kernel) {
     for region in kernel.top_regions() {
@@ -57,21 +59,59 @@ pub fn loop_over_lanes(kernel: &mut Kernel) {
     }
 }
 
+/// For devices that have blocks: where only tasks know how many iterations there are, the kernel itself looks whether blocks are whole. Elsewhere a
+/// launch does.
+pub fn check_whole_blocks(kernel: &mut Kernel) {
+    for region in kernel.top_regions() {
+        for op in kernel.regions[region].ops.clone() {
+            let Some(threads) = kernel.whole_blocks(op) else { continue };
+            let bounds = bounds_of(kernel, op);
+            if bounds.iter().all(|&(lo, hi)| host_computes(kernel, lo) && host_computes(kernel, hi)) {
+                continue;
+            }
+            let behind = split_before(kernel, region, op);
+            let mut b = Builder::at(kernel, region, kernel.ops[op].loc);
+            let points = count_points(&mut b, &bounds);
+            assert_whole(&mut b, points, threads);
+            kernel.regions[region].ops.extend(behind);
+        }
+    }
+}
+
+fn bounds_of(kernel: &Kernel, op: Op) -> Vec<(Value, Value)> {
+    kernel.ops[op].operands.chunks_exact(2).map(|bounds| (bounds[0], bounds[1])).collect()
+}
+
+/// Takes the op and what stands behind it out of the region.
+fn split_before(kernel: &mut Kernel, region: Region, op: Op) -> Vec<Op> {
+    let ops = &mut kernel.regions[region].ops;
+    let at = ops.iter().position(|&other| other == op).expect("the loop stands here");
+    ops.split_off(at)
+}
+
+/// Fails the launch unless the iterations are whole blocks.
+fn assert_whole(b: &mut Builder<'_>, points: Value, threads: u32) {
+    let size = b.constant(Const::from_i128(Scalar::I64, threads.into()));
+    let rest = b.arith(ArithOp::Mod, points, size);
+    let none = b.constant(Const::from_i128(Scalar::I64, 0));
+    let whole = b.compare(CompareOp::Eq, rest, none);
+    let message = format!(
+        "{{}} iterations are no whole number of blocks of {threads} threads, and threads of a block wait for each other"
+    );
+    b.op(OpKind::Assert(AssertKind::Condition, message.into()), [whole, points], [], []);
+}
+
 /// The loop that an op is becomes one over blocks.
-fn lower(kernel: &mut Kernel, region: octants_ir::Region, op: Op) {
+fn lower(kernel: &mut Kernel, region: Region, op: Op) {
     let loc = kernel.ops[op].loc;
     let body = kernel.ops[op].regions[0];
     let OpKind::ParallelFor(attributes) = kernel.ops[op].kind.clone() else { return };
-    let Some(threads) = attributes.block_dim else { return };
-    let bounds: Vec<(Value, Value)> =
-        kernel.ops[op].operands.chunks_exact(2).map(|bounds| (bounds[0], bounds[1])).collect();
+    // Where no more than subgroups meet, each of them is a block of its own.
+    let Some(threads) = kernel.whole_blocks(op) else { return };
+    let bounds = bounds_of(kernel, op);
     let parts = Parts::of(kernel, body);
     // Those of the loop stand before it.
-    let behind = {
-        let ops = &mut kernel.regions[region].ops;
-        let at = ops.iter().position(|&other| other == op).expect("the loop stands here");
-        ops.split_off(at)
-    };
+    let behind = split_before(kernel, region, op);
     let mut b = Builder::at(kernel, region, loc);
     let points = count_points(&mut b, &bounds);
     let size = b.constant(Const::from_i128(Scalar::I64, threads.into()));
@@ -88,14 +128,7 @@ fn lower(kernel: &mut Kernel, region: octants_ir::Region, op: Op) {
     b.op(OpKind::ParallelFor(Box::new(attributes)), [zero, blocks], [], [inner]);
     kernel.regions[region].ops.extend(behind.into_iter().skip(1));
 
-    let mut b = Builder::at(kernel, inner, loc);
-    let rest = b.arith(ArithOp::Mod, points, size);
-    let none = b.constant(Const::from_i128(Scalar::I64, 0));
-    let whole = b.compare(CompareOp::Eq, rest, none);
-    let message = format!(
-        "{{}} iterations are no whole number of blocks of {threads} threads, and threads of a block wait for each other"
-    );
-    b.op(OpKind::Assert(AssertKind::Condition, message.into()), [whole, points], [], []);
+    assert_whole(&mut Builder::at(kernel, inner, loc), points, threads);
     LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body).run(&parts);
     Builder::at(kernel, inner, loc).yields(&[]);
 }

@@ -4,7 +4,7 @@
 //! from the loop's indices.
 
 use octants_diag::{Code, Span};
-use octants_ir::ops::{ArithOp, DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp};
+use octants_ir::ops::{ArithOp, DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp, whole_number_of};
 use octants_ir::{Data, Scalar, Value};
 
 use crate::host::{Host, Meaning};
@@ -334,7 +334,7 @@ impl<H: Host> Lowerer<'_, H> {
         if let Some(points) = points
             && points % i128::from(multiple) != 0
         {
-            let of = if nest.needs_block { "block" } else { "subgroup" };
+            let of = if multiple == threads { "block" } else { "subgroup" };
             let diagnostic = self
                 .diagnostic(
                     Code::BlockMultiple,
@@ -364,7 +364,7 @@ impl ParallelNest {
 
     /// What the number of iterations is a multiple of.
     pub(crate) fn multiple(&self) -> u32 {
-        if self.needs_block { self.threads() } else { self.threads().min(SUBGROUP) }
+        whole_number_of(self.threads(), self.needs_block)
     }
 }
 
