@@ -398,3 +398,42 @@ def test_block_dim_is_none_or_known_while_compiling(arch, size):
     assert (x == size).all()
     go(x, False)
     assert (x == -1).all()
+
+
+def test_ranks_of_keys_in_a_loop(arch):
+    """The next call writes to what the threads still read of the one before, unless they wait."""
+    n, rounds = 64, 3
+
+    @oc.kernel
+    def go(x: oc.types.NDArray[oc.u32, 2], y: oc.types.NDArray[oc.i32, 2], turns: oc.i32):
+        oc.loop_config(block_dim=n)
+        for i in range(n):
+            bins, before = block.SharedArray(n, oc.i32), block.SharedArray(n, oc.i32)
+            for turn in range(turns):
+                y[turn, i] = block.radix_rank_match_atomic_or(x[turn, i], n, 6, 0, 6, bins, before)
+
+    x = np.random.default_rng(3).integers(0, 64, (rounds, n)).astype(np.uint32)
+    y = np.zeros((rounds, n), np.int32)
+    go(x, y, rounds)
+    for keys, ranks in zip(x, y):
+        assert (keys[np.argsort(ranks)] == np.sort(keys)).all() and (np.sort(ranks) == np.arange(n)).all()
+
+
+@pytest.mark.parametrize("threads", [32, 128])
+def test_values_become_what_is_reduced_and_scanned(arch, threads):
+    """`dtype` says as what values are combined, with any number of subgroups."""
+
+    @oc.kernel
+    def go(y: oc.types.NDArray[oc.i32, 2]):
+        oc.loop_config(block_dim=threads)
+        for i in range(threads):
+            half = oc.cast(i, oc.f32) + 0.5
+            y[0, i] = block.reduce_all_add(half, threads, oc.i32)
+            y[1, i] = block.inclusive_add(half, threads, oc.i32)
+            y[2, i] = block.exclusive_max(half, threads, oc.i32)
+
+    y = np.zeros((3, threads), np.int32)
+    go(y)
+    i = np.arange(threads)
+    assert (y[:2] == [np.full(threads, i.sum()), np.cumsum(i)]).all()
+    assert y[2, 0] == np.iinfo(np.int32).min and (y[2, 1:] == i[:-1]).all()

@@ -73,4 +73,7 @@ def radix_rank_match_atomic_or(
     bins[thread] = total
     excl_prefix[thread] = lower
     block_sync()
-    return excl_prefix[digit] + counts[subgroup, digit] + before
+    rank = excl_prefix[digit] + counts[subgroup, digit] + before
+    # The next call begins with writing to both.
+    block_sync()
+    return rank

@@ -10,7 +10,7 @@ from .._language import static, static_assert
 from .._session import func
 from ..types import Template
 from ._lanes import GROUP_SIZE, LOG2_GROUP_SIZE
-from ._operators import added, greater, lesser
+from ._operators import added, greater, lesser, of_type
 from ._primitives import SharedArray, block_sync, block_threads, invocation_id, shuffle, thread_idx
 from ._subgroup_reductions import reduce_tiled
 
@@ -44,7 +44,7 @@ def fold_lanes(value, op: Template, lanes: Template):
 def reduce_all(value, block_dim: Template, op: Template, dtype: Template):
     """What the values of the block's threads come to by an associative ``op``, in the order of the threads: the same bits on all threads."""
     require_block(block_dim, "reduce")
-    total = reduce_tiled(value, op, LOG2_GROUP_SIZE)
+    total = reduce_tiled(of_type(value, dtype), op, LOG2_GROUP_SIZE)
     if static(block_dim > GROUP_SIZE):
         totals = SharedArray(static(block_dim // GROUP_SIZE), dtype)
         lane = invocation_id()

@@ -11,7 +11,7 @@ from .._session import func
 from ..types import Template
 from ._block_reductions import require_block
 from ._lanes import GROUP_SIZE, LOG2_GROUP_SIZE
-from ._operators import added, greater, lesser
+from ._operators import added, greater, lesser, of_type
 from ._primitives import SharedArray, block_sync, greatest_of, invocation_id, least_of, shuffle, thread_idx
 from ._subgroup_scans import exclusive_tiled, inclusive_tiled
 
@@ -35,7 +35,7 @@ def _total_before(total, block_dim: Template, op: Template, dtype: Template):
 def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):
     """What the values of the threads up to this one come to by an associative ``op``, in the order of the threads."""
     require_block(block_dim, "inclusive_scan")
-    scanned = inclusive_tiled(value, op, LOG2_GROUP_SIZE)
+    scanned = inclusive_tiled(of_type(value, dtype), op, LOG2_GROUP_SIZE)
     if static(block_dim > GROUP_SIZE):
         before = _total_before(scanned, block_dim, op, dtype)
         if thread_idx() >= GROUP_SIZE:
@@ -47,9 +47,10 @@ def inclusive_scan(value, block_dim: Template, op: Template, dtype: Template):
 def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Template):
     """What the values of the threads before this one come to by an associative ``op``; on thread 0 ``identity``."""
     require_block(block_dim, "exclusive_scan")
-    scanned = exclusive_tiled(value, op, identity, LOG2_GROUP_SIZE)
+    own = of_type(value, dtype)
+    scanned = exclusive_tiled(own, op, of_type(identity, dtype), LOG2_GROUP_SIZE)
     if static(block_dim > GROUP_SIZE):
-        before = _total_before(op(scanned, value), block_dim, op, dtype)
+        before = _total_before(op(scanned, own), block_dim, op, dtype)
         if thread_idx() >= GROUP_SIZE:
             scanned = op(before, scanned)
     return scanned
@@ -76,16 +77,16 @@ def inclusive_max(value, block_dim: Template, dtype: Template):
 @func
 def exclusive_add(value, block_dim: Template, dtype: Template):
     """The sum over the threads before this one; on thread 0, 0."""
-    return exclusive_scan(value, block_dim, added, zero(value), dtype)
+    return exclusive_scan(value, block_dim, added, zero(of_type(value, dtype)), dtype)
 
 
 @func
 def exclusive_min(value, block_dim: Template, dtype: Template):
     """The least over the threads before this one; on thread 0, the greatest number of the type."""
-    return exclusive_scan(value, block_dim, lesser, greatest_of(value), dtype)
+    return exclusive_scan(value, block_dim, lesser, greatest_of(of_type(value, dtype)), dtype)
 
 
 @func
 def exclusive_max(value, block_dim: Template, dtype: Template):
     """The greatest over the threads before this one; on thread 0, the least number of the type."""
-    return exclusive_scan(value, block_dim, greater, least_of(value), dtype)
+    return exclusive_scan(value, block_dim, greater, least_of(of_type(value, dtype)), dtype)

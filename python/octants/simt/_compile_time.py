@@ -1,8 +1,14 @@
-"""What is refused while a kernel that uses tiles is compiled."""
+"""What is decided and refused while a kernel that uses blocks or tiles is compiled."""
 
 from __future__ import annotations
 
+from .._primitive_types import i32
 from ..exceptions import OctantsTypeError
+
+
+def is_scalar_type(dtype) -> bool:
+    """Whether it is a type of numbers, and not of vectors or matrices."""
+    return isinstance(dtype, type(i32))
 
 
 def refuse_upper(size: int) -> None:

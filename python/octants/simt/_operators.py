@@ -1,9 +1,20 @@
 # type: ignore  (in the kernel language annotations are values, and what is static decides the types)
-"""What reductions and scans combine values by. Each is associative."""
+"""What reductions and scans combine values by, each of which is associative, and what they make of values first."""
 
 from __future__ import annotations
 
+from .._language import cast, static
 from .._session import func
+from ..types import Template
+from ._compile_time import is_scalar_type
+
+
+@func
+def of_type(value, dtype: Template):
+    """The value as one of this type of numbers; as it is, if that is a type of vectors or matrices."""
+    if static(is_scalar_type(dtype)):
+        return cast(value, dtype)
+    return value
 
 
 @func
