@@ -48,7 +48,7 @@ const BRIEF: &str =
 
 /// The same as the first for a GPU: a thread is scalar, so nothing is vectorised across iterations, and loops are not cut into vectors and a rest.
 /// Pointers get back the address space that they come from, so that accesses need not find it out; unrolled loops give the
-/// scheduler loads to overlap.
+/// scheduler loads to overlap. Arrays in a block's memory begin at multiples of 16 bytes: where indices are multiples of four, four loads become one.
 const GPU_KERNEL: &str = concat!(
     "function<eager-inv>(",
     "sroa<modify-cfg>,infer-address-spaces,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,",
@@ -58,7 +58,8 @@ const GPU_KERNEL: &str = concat!(
     "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),",
     "sroa<modify-cfg>,infer-address-spaces,gvn,dse,instcombine<no-verify-fixpoint>,",
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;no-keep-loops;hoist-common-insts;sink-common-insts>,",
-    "loop-unroll<O3>,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg",
+    "loop-unroll<O3>,instcombine<no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg,",
+    "infer-alignment",
     ")"
 );
 
