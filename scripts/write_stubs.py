@@ -55,6 +55,7 @@ KNOWN_RESULTS = {
     "str",
     "Stream",
     "Event",
+    "DeviceProperties",
     "SNode",
     "ScalarField",
     "MatrixField",

@@ -124,6 +124,7 @@ from ._session import (
     x86_64,
 )
 from ._session.compile import compile, compile_all  # noqa: A004
+from ._session.device import DeviceProperties, device_properties
 from ._session.extensions import extension, is_extension_enabled
 from ._session.perf_dispatch import perf_dispatch
 from ._session.streams import Event, Stream, create_event, create_stream

@@ -51,7 +51,9 @@ impl Error {
     pub(crate) fn of_device(error: DeviceError) -> Self {
         match error {
             DeviceError::OutOfMemory { bytes } => Self::OutOfMemory { bytes: bytes as u64 },
-            DeviceError::Unsupported { .. } => Self::Unsupported { message: error.to_string() },
+            DeviceError::Unsupported { .. } | DeviceError::TooLarge { .. } => {
+                Self::Unsupported { message: error.to_string() }
+            }
             DeviceError::Lost { message } => Self::Lost { message, launched: Vec::new() },
             DeviceError::BadImage { .. } | DeviceError::Failed { .. } => Self::internal("device", error),
         }

@@ -87,7 +87,7 @@ pub use octants_direct as direct;
 pub use octants_front as front;
 pub use octants_front::FieldKind;
 pub use octants_hal::process::{Opened, serve as serve_device};
-pub use octants_hal::{Cancel, Confirm, FunctionUsage, StreamPriority};
+pub use octants_hal::{Cancel, Confirm, DeviceProperties, FunctionUsage, StreamPriority};
 pub use octants_ir as ir;
 pub use octants_passes::analysis::{Course, Footprint, Interval, Touched};
 pub use octants_passes::{LaunchOrder, Left, Mode, Refusal, RefusalKind, Storage};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use octants_front::FieldKind;
 use octants_hal::null::NullDevice;
-use octants_hal::{Cancel, Device};
+use octants_hal::{Cancel, Device, DeviceProperties};
 use octants_ir::{Kernel, Layout, verify};
 use octants_passes::{
     Derivative, Left, Mode, RecordArray, Refusal, Storage, differentiate, differentiate_recorded,
@@ -169,6 +169,12 @@ impl Session {
     /// The name of the device, for people.
     pub fn device_name(&self) -> &str {
         self.inner.context.device().name()
+    }
+
+    /// The device in numbers, as it is now.
+    pub fn device_properties(&self) -> Result<DeviceProperties, Error> {
+        self.inner.context.check().map_err(|_| Error::SessionEnded)?;
+        self.inner.context.device().properties().map_err(Error::of_device)
     }
 
     /// How often in a second the clock that kernels read counts, if the device says so.

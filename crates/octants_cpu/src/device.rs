@@ -3,10 +3,10 @@
 use std::mem::transmute;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octants_hal::host::Filler;
+use octants_hal::host::{self, Filler};
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Event, ForkCosts, Function, Image, Launch, Module, Stream,
-    StreamPriority,
+    Address, Capabilities, Device, DeviceError, DeviceProperties, Event, ForkCosts, Function, Image, Launch,
+    Module, Stream, StreamPriority,
 };
 use octants_llvm_sys::{LoadError, Loaded, load};
 
@@ -92,6 +92,10 @@ unsafe impl Device for CpuDevice {
             | Capabilities::STREAMS
             | Capabilities::DEVICE_BOUNDS
             | Capabilities::STOPS_AT_FAULT
+    }
+
+    fn properties(&self) -> Result<DeviceProperties, DeviceError> {
+        Ok(DeviceProperties::of_host(host::processor_name(), self.threads()))
     }
 
     fn is_usable_in_child(&self) -> bool {

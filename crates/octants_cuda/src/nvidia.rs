@@ -90,12 +90,24 @@ pub static NVIDIA: Vendor = Vendor {
         is_lost: |status| matches!(status, 700 | 702 | 709 | 710 | 714..=719 | 721 | 226 | 214),
     },
     attributes: Attributes {
-        // `CU_DEVICE_ATTRIBUTE_`: `CLOCK_RATE`, `MULTIPROCESSOR_COUNT`, `MAX_THREADS_PER_MULTIPROCESSOR`, `COMPUTE_CAPABILITY_*`.
+        // `CU_DEVICE_ATTRIBUTE_`: `CLOCK_RATE`, `MULTIPROCESSOR_COUNT`, `MAX_THREADS_PER_MULTIPROCESSOR`, `MAX_BLOCKS_PER_MULTIPROCESSOR`,
+        // `COMPUTE_CAPABILITY_*`, `WARP_SIZE`, `MAX_THREADS_PER_BLOCK`.
         clock_rate: 13,
         multiprocessors: 16,
         threads_per_multiprocessor: 39,
+        blocks_per_multiprocessor: 106,
         capability_major: 75,
         capability_minor: 76,
+        lanes: 10,
+        threads_per_block: 1,
+        // `MAX_SHARED_MEMORY_PER_BLOCK`, the same with `_OPTIN`, `MAX_SHARED_MEMORY_PER_MULTIPROCESSOR`.
+        block_shared_bytes: 8,
+        most_block_shared_bytes: 97,
+        multiprocessor_shared_bytes: 81,
+        // `MAX_REGISTERS_PER_BLOCK`, `MAX_REGISTERS_PER_MULTIPROCESSOR`, `L2_CACHE_SIZE`.
+        registers_per_block: 12,
+        registers_per_multiprocessor: 82,
+        cache_bytes: 38,
         // `CU_FUNC_ATTRIBUTE_`: `SHARED_SIZE_BYTES`, `MAX_DYNAMIC_SHARED_SIZE_BYTES`, `LOCAL_SIZE_BYTES`, `NUM_REGS`.
         shared_bytes: 1,
         most_launch_shared_bytes: 8,

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use octants_hal::{
-    Address, Cancel, Capabilities, Device, DeviceBound, DeviceError, DeviceRangeDomain, Domain, Event,
-    Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory, LaunchShape,
-    PointMapping, RangeDomain, Rows, Stream, StreamPriority,
+    Address, Cancel, Capabilities, Device, DeviceBound, DeviceError, DeviceProperties, DeviceRangeDomain,
+    Domain, Event, Function, FunctionUsage, Grid, Image, ImagePart, Launch, LaunchContext, LaunchMemory,
+    LaunchShape, PointMapping, RangeDomain, Rows, Stream, StreamPriority,
 };
 
 use crate::device::GpuDevice;
@@ -26,6 +26,24 @@ thread_local! {
     /// The context that is current on the thread; 0 for none.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
+
+/// What an H200 says of itself.
+const ATTRIBUTES: [(u64, u64); 14] = [
+    (1, 1024),
+    (8, 48 << 10),
+    (10, 32),
+    (12, 1 << 16),
+    (13, 1_980_000),
+    (16, 132),
+    (38, 60 << 20),
+    (39, 2048),
+    (75, 9),
+    (76, 0),
+    (81, 228 << 10),
+    (82, 1 << 16),
+    (97, 227 << 10),
+    (106, 32),
+];
 
 /// A driver with one device; `answer` may answer a call before the defaults do.
 fn with_fake<R>(
@@ -86,6 +104,8 @@ fn with_fake<R>(
                     format!("{bytes} x {rows} by {} x {slices} by {} rows", to.stride, to.slice_rows)
                 }
                 "copy" => format!("copy {} to {:#x}", words[2], words[0]),
+                "function_set_attribute" => format!("function_set_attribute {} {}", words[1], words[2]),
+                "resident_blocks" => format!("resident_blocks of {} with {}", words[2], words[3]),
                 "pool_set_attribute" => format!("pool_set_attribute {}", words[1]),
                 "allocate_async" => format!("allocate {} on {:#x}", words[1], words[3]),
                 "free_async" => format!("free on {:#x}", words[1]),
@@ -108,14 +128,13 @@ fn with_fake<R>(
             match name {
                 "driver_version" => write(words[0], 13_000, 4),
                 "device_count" => write(words[0], 1, 4),
-                "device_attribute" => write(
-                    words[0],
-                    [(13, 1_980_000), (16, 132), (39, 2048), (75, 9), (76, 0)]
-                        .iter()
-                        .find(|(a, _)| *a == words[1])
-                        .map_or(0, |(_, v)| *v),
-                    4,
-                ),
+                "device_attribute" => {
+                    write(words[0], ATTRIBUTES.iter().find(|(a, _)| *a == words[1]).map_or(0, |(_, v)| *v), 4)
+                }
+                "memory_info" => {
+                    write(words[0], 100 << 30, 8);
+                    write(words[1], 140 << 30, 8);
+                }
                 "context_retain" => write(words[0], CONTEXT, 8),
                 "pool_create" => write(words[0], 0xB0, 8),
                 "stream_create" => write(words[0], 0x50, 8),
@@ -274,6 +293,89 @@ fn a_device_is_opened_and_closed_with_all_that_it_owns() {
 fn a_device_tells_the_rate_of_its_clock() {
     let (rate, _) = with_fake(nothing, || open().unwrap().clock_rate());
     assert_eq!(rate, Some(1_980_000_000));
+}
+
+#[test]
+fn a_device_says_what_it_is() {
+    let (properties, _) = with_fake(nothing, || open().unwrap().properties().unwrap());
+    let expected = DeviceProperties {
+        name: String::new(),
+        capability_major: 9,
+        capability_minor: 0,
+        driver_major: 13,
+        driver_minor: 0,
+        cores: 132,
+        subgroup_size: 32,
+        max_threads_per_core: 2048,
+        max_blocks_per_core: 32,
+        max_threads_per_block: 1024,
+        shared_bytes_per_block: 49_152,
+        max_shared_bytes_per_block: 232_448,
+        shared_bytes_per_core: 233_472,
+        registers_per_block: 65_536,
+        registers_per_core: 65_536,
+        l2_bytes: 60 << 20,
+        total_bytes: 140 << 30,
+        free_bytes: 100 << 30,
+    };
+    assert_eq!(properties, expected);
+}
+
+/// What a function's launches ask for, and what its driver's compiler says that the function declares itself.
+fn load_with_shared_bytes(asked: u32, own: u64) -> (Result<(), DeviceError>, Vec<String>) {
+    let answer = move |name: &str, words: &[u64]| {
+        (name == "function_attribute" && words[1] == 1).then(|| {
+            // SAFETY: the first argument is the address of an integer.
+            unsafe { *(words[0] as *mut i32) = own as i32 };
+            0
+        })
+    };
+    let (loaded, log) = with_fake(answer, || {
+        let device = open().unwrap();
+        let shape = LaunchShape { block: 128, shared_bytes: asked, ..LaunchShape::default() };
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+        // SAFETY: the driver only records, and loads anything.
+        unsafe { device.load_module(&Image { name: "k", parts: &[part] }).map(|_| ()) }
+    });
+    let told = |call: &String| call.starts_with("function_set") || call.starts_with("resident");
+    (loaded, log.into_iter().filter(told).collect())
+}
+
+#[test]
+fn a_function_is_told_of_shared_memory_beyond_what_any_launch_may_have() {
+    assert_eq!(load_with_shared_bytes(48 << 10, 0).1, ["resident_blocks of 128 with 49152"]);
+    let (loaded, log) = load_with_shared_bytes(231_360, 0);
+    assert_eq!(loaded, Ok(()));
+    assert_eq!(log, ["function_set_attribute 8 231360", "resident_blocks of 128 with 231360"]);
+    // What the function declares itself counts, too.
+    let (loaded, log) = load_with_shared_bytes(47 << 10, 2048);
+    assert_eq!(loaded, Ok(()));
+    assert_eq!(log, ["function_set_attribute 8 48128", "resident_blocks of 128 with 48128"]);
+    assert_eq!(load_with_shared_bytes(232_448, 0).0, Ok(()));
+    let Err(DeviceError::TooLarge { message }) = load_with_shared_bytes(232_448, 128).0 else { panic!() };
+    assert!(message.contains("takes 232576 bytes of shared memory, 128 of them"), "{message}");
+    assert!(message.ends_with("this device has 232448"), "{message}");
+}
+
+#[test]
+fn a_block_that_no_multiprocessor_has_room_for_is_refused() {
+    let answer = |name: &str, words: &[u64]| {
+        (name == "resident_blocks").then(|| {
+            // SAFETY: the first argument is the address of an integer.
+            unsafe { *(words[0] as *mut i32) = 0 };
+            0
+        })
+    };
+    let (error, log) = with_fake(answer, || {
+        let device = open().unwrap();
+        let shape = LaunchShape { block: 1024, ..LaunchShape::default() };
+        let part = ImagePart { symbol: "k_t0", bytes: b"code", shape };
+        // SAFETY: the driver only records, and loads anything.
+        unsafe { device.load_module(&Image { name: "k", parts: &[part] }).unwrap_err() }
+    });
+    let DeviceError::TooLarge { message } = error else { panic!("{error:?}") };
+    assert!(message.contains("no block of 1024 threads fits, with 40 registers of each"), "{message}");
+    assert!(log.iter().any(|call| call == "module_unload"), "{log:?}");
 }
 
 /// Atomics of one or two bytes read and write the word that they lie in.

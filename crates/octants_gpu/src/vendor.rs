@@ -48,8 +48,18 @@ pub struct Attributes {
     pub clock_rate: c_int,
     pub multiprocessors: c_int,
     pub threads_per_multiprocessor: c_int,
+    pub blocks_per_multiprocessor: c_int,
     pub capability_major: c_int,
     pub capability_minor: c_int,
+    pub lanes: c_int,
+    pub threads_per_block: c_int,
+    /// Of a device: bytes of a block's memory in any launch, in one whose function was told of more, and of all blocks of a multiprocessor.
+    pub block_shared_bytes: c_int,
+    pub most_block_shared_bytes: c_int,
+    pub multiprocessor_shared_bytes: c_int,
+    pub registers_per_block: c_int,
+    pub registers_per_multiprocessor: c_int,
+    pub cache_bytes: c_int,
     /// Of a function.
     pub shared_bytes: c_int,
     /// Of a function: how much memory of a block a launch may ask for beside.

@@ -4,6 +4,7 @@ use crate::capabilities::Capabilities;
 use crate::error::DeviceError;
 use crate::image::Image;
 use crate::launch::Launch;
+use crate::properties::DeviceProperties;
 use crate::usage::FunctionUsage;
 
 macro_rules! handles {
@@ -96,6 +97,11 @@ pub unsafe trait Device: Send + Sync {
     fn name(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities;
+
+    /// What the device is, in numbers. Asked anew: how much memory is free changes.
+    fn properties(&self) -> Result<DeviceProperties, DeviceError> {
+        Ok(DeviceProperties::of_host(self.name().to_owned(), self.host_threads()))
+    }
 
     /// How often in a second the counter that code reads as a clock counts, by what the device says of itself; `None` if it says nothing.
     fn clock_rate(&self) -> Option<u64> {

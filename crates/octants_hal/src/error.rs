@@ -11,6 +11,8 @@ pub enum DeviceError {
     Unsupported { verb: &'static str },
     /// The device refuses the image of a module.
     BadImage { message: String },
+    /// A task's code takes more of the processor than the device has: registers, or memory of a block.
+    TooLarge { message: String },
     /// The driver or the operating system failed, in its own words. The device is still usable.
     Failed { verb: &'static str, message: String },
     /// The device can no longer be used.
@@ -26,6 +28,7 @@ impl fmt::Display for DeviceError {
             Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::Unsupported { verb } => write!(f, "the device does not support `{verb}`"),
             Self::BadImage { message } => write!(f, "the device refuses the code: {message}"),
+            Self::TooLarge { message } => f.write_str(message),
             Self::Failed { verb, message } => write!(f, "`{verb}` failed: {message}"),
             Self::Lost { message } => write!(f, "the device is lost: {message}"),
         }

@@ -87,6 +87,7 @@ unsafe impl Device for FailingDevice {
     forward_verbs!(
         name,
         capabilities,
+        properties,
         clock_rate,
         default_stream,
         is_immediate,

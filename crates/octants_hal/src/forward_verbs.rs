@@ -15,6 +15,11 @@ macro_rules! forward_verbs {
             self.inner.capabilities()
         }
     };
+    (@ properties) => {
+        fn properties(&self) -> Result<$crate::DeviceProperties, $crate::DeviceError> {
+            self.inner.properties()
+        }
+    };
     (@ clock_rate) => {
         fn clock_rate(&self) -> Option<u64> {
             self.inner.clock_rate()

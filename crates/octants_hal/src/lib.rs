@@ -41,6 +41,7 @@ pub mod null;
 mod pages;
 mod prints;
 pub mod process;
+mod properties;
 mod shape;
 mod usage;
 
@@ -60,5 +61,6 @@ pub use pages::BackedPages;
 pub use prints::{
     DEVICE_COUNTER_BYTES, DEVICE_DROPPED_OFFSET, PrintQueue, PrintRing, PushError, RING_HEADER,
 };
+pub use properties::DeviceProperties;
 pub use shape::{Grid, LaunchShape, PointMapping};
 pub use usage::FunctionUsage;

@@ -7,6 +7,7 @@ import sys
 
 from .. import _session
 from .._fields.builder import materialise_root
+from .._session.device import device_properties
 
 #: Whether there are windows that a GPU draws in.
 GGUI_AVAILABLE = False
@@ -70,20 +71,18 @@ def current_cfg():
     return _session.cfg
 
 
-#: Bytes that threads of a block can share on NVIDIA's GPUs from compute capability 9.0 on, where the device does not say it.
-_SHARED_BYTES_OF_CUDA = 227 << 10
-
-
 def get_max_shared_memory_bytes(*, is_lowerbound_ok: bool) -> int:
     """How much memory the threads of a block can share on a GPU.
 
-    On a CPU it is ordinary memory: Quadrants has none there, and says 0 if a lower bound is good enough.
+    On a CPU it is ordinary memory: Quadrants has none there, and says 0 if a lower bound is good enough. So does this, also where blocks run on a
+    CPU; ``oc.device_properties()`` says how much they have there.
     """
-    if _session.runtime.arch == "cuda":
-        return getattr(_session.runtime, "max_shared_bytes", None) or _SHARED_BYTES_OF_CUDA
+    properties = device_properties()
+    if properties.compute_capability is not None:
+        return properties.max_shared_bytes_per_block
     if is_lowerbound_ok:
         return 0
-    raise RuntimeError(f"get_max_shared_memory_bytes not implemented for arch {_session.runtime.arch}")
+    raise RuntimeError(f"get_max_shared_memory_bytes not implemented for arch {properties.arch.name}")
 
 
 def with_cuda() -> bool:

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
 use octants_abi::gpu::GpuFrame;
-use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch};
+use octants_hal::{Device, DeviceError, FunctionUsage, Image, ImagePart, Launch, LaunchShape};
 
 use super::{GpuDevice, handle};
 use crate::driver::table::{Handle, LaunchAttribute, LaunchConfig, Linker};
@@ -14,8 +14,8 @@ use crate::vendor::Attributes;
 /// Bytes of what the driver's compiler says of code that it refuses. Chosen: some twenty lines.
 const ERROR_LOG_BYTES: usize = 4096;
 
-/// Bytes of a block's memory that any launch may ask for; a function is told of more.
-const PLAIN_SHARED_BYTES: u32 = 48 << 10;
+/// Bytes of a block's memory, with what a function declares itself, that any launch may ask for; a function is told of more.
+const PLAIN_SHARED_BYTES: u64 = 48 << 10;
 
 /// What machine code begins with, in the form that the driver's assembler gives.
 const MACHINE_CODE: &[u8] = b"\x7fELF";
@@ -70,20 +70,10 @@ impl GpuDevice {
 
     /// What a function takes of the device.
     pub(super) fn usage(&self, function: &LoadedFunction) -> Result<FunctionUsage, DeviceError> {
-        let table = self.enter()?;
-        let ask = |attribute: c_int| {
-            let mut value = 0;
-            // SAFETY: writes one integer; the function is loaded.
-            let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function.handle) };
-            self.check("function_usage", status).map(|()| value as u32)
-        };
+        let _entered = self.enter()?;
+        let ask = |attribute| self.function_attribute("function_usage", function.handle, attribute);
         let attributes: &Attributes = &self.driver.vendor.attributes;
-        let mut most = 0;
-        // SAFETY: writes one integer.
-        let status = unsafe {
-            (table.device_attribute)(&raw mut most, attributes.threads_per_multiprocessor, self.ordinal)
-        };
-        self.check("function_usage", status)?;
+        let most = self.attribute("function_usage", attributes.threads_per_multiprocessor)?;
         let FunctionShape { shape, resident } = function.shape;
         let blocks = (resident / u64::from(self.multiprocessors)) as u32;
         Ok(FunctionUsage {
@@ -94,6 +84,19 @@ impl GpuDevice {
             resident_threads: blocks * shape.block,
             max_resident_threads: most as u32,
         })
+    }
+
+    /// A number of a loaded function's description.
+    fn function_attribute(
+        &self,
+        verb: &'static str,
+        function: Handle,
+        attribute: c_int,
+    ) -> Result<u32, DeviceError> {
+        let (table, mut value) = (self.enter()?, 0);
+        // SAFETY: writes one integer; the function is loaded.
+        let status = unsafe { (table.function_attribute)(&raw mut value, attribute, function) };
+        self.check(verb, status).map(|()| value as u32)
     }
 
     /// # Safety
@@ -240,28 +243,71 @@ impl GpuDevice {
             .map_err(|_| DeviceError::BadImage { message: format!("`{}` has a zero inside", part.symbol) })?;
         let shape = part.shape;
         let (mut handle, mut blocks) = (ptr::null_mut(), 0);
-        // SAFETY: the module is loaded; writes the handle, then an integer.
+        // SAFETY: the module is loaded; writes the handle.
         unsafe {
             let status = (table.module_function)(&raw mut handle, module, symbol.as_ptr());
             self.check("load_module", status)?;
             if let Some(function_load) = table.function_load {
                 self.check("load_module", function_load(handle))?;
             }
-            if shape.shared_bytes > PLAIN_SHARED_BYTES {
-                let attribute = self.driver.vendor.attributes.most_launch_shared_bytes;
-                let status = (table.function_set_attribute)(handle, attribute, shape.shared_bytes as c_int);
-                self.check("load_module", status)?;
-            }
+        }
+        if shape.shared_bytes > 0 {
+            self.allow_shared_bytes(part.symbol, handle, shape.shared_bytes)?;
+        }
+        // SAFETY: the function is loaded; writes an integer.
+        unsafe {
             let (block, shared) = (shape.block as c_int, shape.shared_bytes as usize);
             let status = (table.resident_blocks)(&raw mut blocks, handle, block, shared);
             self.check("load_module", status)?;
         }
-        let resident = u64::from(blocks.max(1) as u32) * u64::from(self.multiprocessors);
+        if blocks < 1 {
+            return Err(self.too_large(part.symbol, handle, shape)?);
+        }
+        let resident = blocks as u64 * u64::from(self.multiprocessors);
         Ok(LoadedFunction {
             symbol: part.symbol.to_owned(),
             handle,
             shape: FunctionShape { shape, resident },
         })
+    }
+
+    /// Lets launches of a function ask for so many bytes of a block's memory, beside those that it declares itself.
+    fn allow_shared_bytes(&self, symbol: &str, function: Handle, bytes: u32) -> Result<(), DeviceError> {
+        let attributes: &Attributes = &self.driver.vendor.attributes;
+        let own = self.function_attribute("load_module", function, attributes.shared_bytes)?;
+        let whole = u64::from(own) + u64::from(bytes);
+        if whole <= PLAIN_SHARED_BYTES {
+            return Ok(());
+        }
+        let most = self.attribute("load_module", attributes.most_block_shared_bytes)?;
+        if whole > most {
+            let message = format!(
+                "`{symbol}`: a block takes {whole} bytes of shared memory, {own} of them for what its threads combine, and this device has {most}"
+            );
+            return Err(DeviceError::TooLarge { message });
+        }
+        let table = self.enter()?;
+        // SAFETY: the function is loaded.
+        let status = unsafe {
+            (table.function_set_attribute)(function, attributes.most_launch_shared_bytes, bytes as c_int)
+        };
+        self.check("load_module", status)
+    }
+
+    /// Why not even one block of a function fits a multiprocessor.
+    fn too_large(
+        &self,
+        symbol: &str,
+        function: Handle,
+        shape: LaunchShape,
+    ) -> Result<DeviceError, DeviceError> {
+        let attributes: &Attributes = &self.driver.vendor.attributes;
+        let registers = self.function_attribute("load_module", function, attributes.registers)?;
+        let message = format!(
+            "`{symbol}`: no block of {} threads fits, with {registers} registers of each and {} bytes of shared memory",
+            shape.block, shape.shared_bytes
+        );
+        Ok(DeviceError::TooLarge { message })
     }
 
     pub(super) fn unload(&self, module: &LoadedModule) {

@@ -4,6 +4,7 @@ mod code;
 mod entered;
 mod open;
 mod pace;
+mod properties;
 mod ranges;
 mod rows;
 
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use octants_abi::gpu::GpuFrame;
 use octants_hal::{
-    Address, Capabilities, Device, DeviceError, Domain, Event, ForkCosts, Function, FunctionUsage, Image,
-    Launch, LaunchContext, Module, Rows, SharedMemory, Stream, StreamPriority,
+    Address, Capabilities, Device, DeviceError, DeviceProperties, Domain, Event, ForkCosts, Function,
+    FunctionUsage, Image, Launch, LaunchContext, Module, Rows, SharedMemory, Stream, StreamPriority,
 };
 
 use crate::driver::Driver;
@@ -216,6 +217,10 @@ unsafe impl Device for GpuDevice {
             | ranges.unwrap_or(Capabilities::NONE)
     }
 
+    fn properties(&self) -> Result<DeviceProperties, DeviceError> {
+        self.describe()
+    }
+
     fn clock_rate(&self) -> Option<u64> {
         Some(self.clock_rate)
     }
@@ -258,14 +263,7 @@ unsafe impl Device for GpuDevice {
     }
 
     fn reservable(&self) -> u64 {
-        let (mut free, mut total) = (0, 0);
-        let Ok(table) = self.enter() else { return 0 };
-        // SAFETY: two numbers of ours.
-        let status = unsafe { (table.memory_info)(&raw mut free, &raw mut total) };
-        match self.check("reserve", status) {
-            Ok(()) => total as u64,
-            Err(_) => 0,
-        }
+        self.free_and_total("reserve").map_or(0, |(_, total)| total)
     }
 
     fn reserve_range(&self, bytes: usize) -> Result<Address, DeviceError> {

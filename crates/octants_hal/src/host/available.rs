@@ -4,6 +4,7 @@
 //! system other than Linux for instance, bounds nothing.
 
 use std::fs;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -25,6 +26,24 @@ pub(super) fn machine() -> u64 {
 pub(super) fn left() -> u64 {
     let machine = left_in_machine().unwrap_or(u64::MAX);
     groups().iter().filter_map(Group::left).fold(machine, u64::min)
+}
+
+/// What the processor calls itself.
+pub(super) fn processor_name() -> Option<String> {
+    // The first processor's part: the system asks each core for the rest, which takes milliseconds where there are many.
+    let mut text = [0; 1024];
+    let length = fs::File::open("/proc/cpuinfo").ok()?.read(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text[..length]);
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    line.split_once(':').map(|(_, name)| name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// Bytes of a core's second-level cache; 0 if the system does not say.
+pub(super) fn second_level_cache() -> u64 {
+    let index = Path::new("/sys/devices/system/cpu/cpu0/cache/index2/size");
+    let text = fs::read_to_string(index).unwrap_or_default();
+    let kilobytes = text.trim().strip_suffix('K').and_then(|size| size.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes << 10)
 }
 
 /// How many bytes of addresses the process may still map.

@@ -7,6 +7,26 @@ mod memory;
 pub use budget::Budget;
 pub use memory::HostMemory;
 
+/// How many bytes there may ever be, swap included, for this process and those that it shares a limit with.
+pub fn total_memory() -> u64 {
+    available::machine()
+}
+
+/// How many of them nobody uses now.
+pub fn free_memory() -> u64 {
+    available::left()
+}
+
+/// What the processor calls itself.
+pub fn processor_name() -> String {
+    available::processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Bytes of a core's second-level cache; 0 if the system does not say.
+pub fn second_level_cache() -> u64 {
+    available::second_level_cache()
+}
+
 /// Bytes of a cache line. Fills and copies are cut into pieces that begin at multiples of this, which keeps every piece aligned.
 pub const LINE: usize = 64;
 

@@ -16,6 +16,7 @@ use crate::error::DeviceError;
 use crate::forked;
 use crate::image::Image;
 use crate::launch::{DeviceBound, Domain, Launch, LaunchContext};
+use crate::properties::DeviceProperties;
 use crate::shape::{Grid, PointMapping};
 use crate::usage::FunctionUsage;
 
@@ -201,6 +202,12 @@ unsafe impl Device for ProcessDevice {
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    fn properties(&self) -> Result<DeviceProperties, DeviceError> {
+        let read = |answer: &mut Reader<'_>, _: &mut Blocks| Ok((answer.text()?, answer.words()?));
+        let (name, numbers) = self.ask(Verb::Properties, "properties", |_, _| {}, read)?;
+        Ok(DeviceProperties::from_numbers(name, &numbers))
     }
 
     fn clock_rate(&self) -> Option<u64> {

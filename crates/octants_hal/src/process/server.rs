@@ -179,6 +179,9 @@ impl Server<'_> {
                     self.take_changes(request)?;
                     write_outcome(answer, launch(device, request)?);
                 }
+                Verb::Properties => with(answer, device.properties(), |answer, properties| {
+                    answer.bytes(properties.name.as_bytes()).words(&properties.numbers());
+                }),
                 Verb::CreateStream
                 | Verb::DestroyStream
                 | Verb::CreateEvent

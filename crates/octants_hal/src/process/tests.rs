@@ -32,6 +32,8 @@ fn verbs_and_errors_come_back() {
     let opened = Opened { device: Box::new(NullDevice::new()), facts: vec![3, 4] };
     let (device, facts) = connected(Ok(opened)).unwrap();
     assert_eq!((device.name(), facts), (NullDevice::new().name(), vec![3, 4]));
+    let properties = device.properties().unwrap();
+    assert_eq!((properties.cores, properties.name), (1, NullDevice::new().name().to_owned()));
     let stream = device.default_stream();
     // SAFETY: the default stream is always there.
     let allocate = |bytes| unsafe { device.allocate(stream, bytes) };

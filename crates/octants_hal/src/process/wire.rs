@@ -38,10 +38,11 @@ pub(super) enum Verb {
     Function,
     FunctionUsage,
     Launch,
+    Properties,
 }
 
 impl Verb {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Allocate,
         Self::Free,
         Self::AllocateScratch,
@@ -72,6 +73,7 @@ impl Verb {
         Self::Function,
         Self::FunctionUsage,
         Self::Launch,
+        Self::Properties,
     ];
 
     pub fn from_word(word: u64) -> io::Result<Self> {
@@ -175,6 +177,7 @@ pub(super) fn write_outcome(answer: &mut Writer, outcome: Result<(), DeviceError
         Err(DeviceError::BadImage { message }) => answer.word(3).bytes(message.as_bytes()),
         Err(DeviceError::Failed { message, .. }) => answer.word(4).bytes(message.as_bytes()),
         Err(DeviceError::Lost { message }) => answer.word(5).bytes(message.as_bytes()),
+        Err(DeviceError::TooLarge { message }) => answer.word(6).bytes(message.as_bytes()),
     };
 }
 
@@ -190,6 +193,7 @@ pub(super) fn read_outcome(
         3 => DeviceError::BadImage { message: answer.text()? },
         4 => DeviceError::Failed { verb, message: answer.text()? },
         5 => DeviceError::Lost { message: answer.text()? },
+        6 => DeviceError::TooLarge { message: answer.text()? },
         _ => return Err(broken("an unknown outcome")),
     }))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use octants::forked::ComingFork;
 use octants::front::{LowerOptions, Sources};
 use octants::ir::{KernelOptions, Scalar};
-use octants::{Arch, Error, Event, Profiler, Session, SessionOptions, Trace, chrome_trace};
+use octants::{Arch, DeviceProperties, Error, Event, Profiler, Session, SessionOptions, Trace, chrome_trace};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -336,6 +336,8 @@ impl Runtime {
         if let Some(cache) = cache {
             session.use_cache(cache);
         }
+        let properties = session.device_properties().map_err(|error| errors::from_error(py, &error))?;
+        let lower = LowerOptions { max_shared_bytes: properties.max_shared_bytes_per_block as u32, ..lower };
         let epoch = 0;
         let active =
             ActiveSession { session, lower, epoch, raise_on_templated_floats, dumps, times, fastcache };
@@ -492,6 +494,18 @@ impl Runtime {
     #[getter]
     fn clock_rate(&self) -> Option<u64> {
         self.get()?.session.clock_rate()
+    }
+
+    /// What the device calls itself, and its numbers by their names. Starts a session if there is none.
+    fn device_properties<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
+        let current = self.current(py)?;
+        let properties = py.outside(|| current.session.device_properties());
+        let properties = properties.map_err(|error| errors::from_error(py, &error))?;
+        let numbers = PyDict::new(py);
+        for (name, number) in DeviceProperties::NUMBERS.iter().zip(properties.numbers()) {
+            numbers.set_item(name, number)?;
+        }
+        Ok((properties.name, numbers))
     }
 
     #[getter]

@@ -66,6 +66,7 @@ unsafe impl Device for ProfiledDevice {
     forward_verbs!(
         name,
         capabilities,
+        properties,
         clock_rate,
         default_stream,
         is_immediate,

@@ -36,6 +36,7 @@ unsafe impl Device for ThreadedDevice {
         is_usable_in_child,
         is_at_rest,
         name,
+        properties,
         clock_rate,
         default_stream,
         copies,
