@@ -25,9 +25,6 @@ from simt_expressions import (
 from simt_model import NUMPY
 from simt_statements import Expr, If, Line, Statement, Store, Struct, Tensor
 
-#: Whether ranks of keys in a loop may do without a barrier of the program's between two rounds.
-RANKS_IN_LOOPS = False
-
 #: Bytes of shared arrays of a loop.
 MOST_SHARED = 24_000
 
@@ -574,8 +571,4 @@ class Cooperation(Control):
         call = (
             f"block.radix_rank_match_atomic_or({key}, {threads}, {bits}, {start}, {count}, {bins.name}, {before.name})"
         )
-        out = [declaring(bins), declaring(before), Line(f"{name} = {call}", run, "exchange", (name, "i32"))]
-        if not RANKS_IN_LOOPS:
-            # Not in the list of those that may be taken away.
-            out.insert(0, Line("block.sync()", lambda m, mask: m.pass_block(mask)))
-        return out
+        return [declaring(bins), declaring(before), Line(f"{name} = {call}", run, "exchange", (name, "i32"))]

@@ -15,9 +15,6 @@ from simt_expressions import Expr, literal
 from simt_program import Program
 from simt_statements import For, If, Leave, Line, Statement, Store, Struct, Tensor, While, all_statements
 
-#: Whether races on vectors and matrices are reported: between a whole one and an entry that is not the first, they are not yet.
-RACES_OF_VECTORS = False
-
 #: What is looked for first.
 KINDS = ("race", "parted", "left", "outside")
 
@@ -70,7 +67,7 @@ def race(program: Program, order: random.Random) -> Fault | None:
         barrier = body.pop(at)
         render(program)
         of_numbers, of_vectors = program.expected(keeps_touches=True)[1]
-        if of_numbers or (RACES_OF_VECTORS and of_vectors):
+        if of_numbers or of_vectors:
             return Fault("race", program, set().union(*of_numbers, *of_vectors), ("without a barrier between",))
         body.insert(at, barrier)
     return None

@@ -20,9 +20,6 @@ DEFAULT_BLOCK = 128
 #: Elements behind those that a program writes.
 GUARD = 5
 
-#: Whether loops whose lanes only exchange values have a last block that is not whole, and blocks of no whole subgroups may do without barriers.
-PARTIAL_BLOCKS = False
-
 #: Sizes of blocks, common ones more often.
 BLOCKS = [1, 7, 16, 16, 32, 32, 32, 33, 48, 64, 64, 64, 96, 128, 128, 256]
 
@@ -82,7 +79,7 @@ class Program(Cooperation):
         config = "" if threads == DEFAULT_BLOCK and self.chance(0.7) else f"block_dim={threads}"
         if kind == "subgroup":
             count = 32 * self.random.randrange(1, 9)
-            return Loop(kind, threads, count if PARTIAL_BLOCKS else -(-count // threads) * threads, config)
+            return Loop(kind, threads, count, config)
         if self.chance(0.2):
             config = "serialize=True"
         return Loop(kind, threads, self.random.randrange(1, 150), config)
@@ -165,8 +162,6 @@ class Program(Cooperation):
             out.append(self.bound("sub", Expr("tid // 32", "i32", lambda m: m.thread // 32)))
             levels = {"tid": LANE, "lane": LANE, "bid": BLOCK, "sub": SUBGROUP}
             self.variables += [Variable(name, "i32", level, False) for name, level in levels.items()]
-        if loop.kind == "block" and loop.threads % 32 and not PARTIAL_BLOCKS:
-            out.append(self.sync())
         out.append(self.bound("h", literal(1, "i64")))
         self.variables.append(Variable("h", "i64"))
         return out

@@ -154,16 +154,25 @@ impl<'k> Machine<'k> {
         Ok(if array.has_strides() { spaced } else { element.wrapping_mul(size) })
     }
 
-    /// The running lane touches the block's memory.
+    /// The running lane touches the block's memory: each scalar of an element, since others may touch one of them alone.
     fn touch_shared(
         &mut self,
         op: Op,
-        address: u64,
+        (address, data): (u64, Data),
         touch: Touch<'_>,
         access: impl FnOnce(&mut SharedMemory) -> Result<(), MemoryFault>,
     ) -> Result<(), Trap> {
-        if let Some((lane, other)) = self.shared.touch(address, touch) {
-            return self.trap(op, TrapKind::Misuse(Misuse::Race { lane, other }));
+        let bytes = size_and_align(self.kernel, data).0 as usize;
+        // Members of a struct have several sizes.
+        let scalar = data.elem().map_or(1, |scalar| scalar.bytes() as usize);
+        for start in (0..bytes).step_by(scalar) {
+            let part = match touch {
+                Touch::Writes(bytes) => Touch::Writes(&bytes[start..start + scalar]),
+                other => other,
+            };
+            if let Some((lane, other)) = self.shared.touch(address + start as u64, part) {
+                return self.trap(op, TrapKind::Misuse(Misuse::Race { lane, other }));
+            }
         }
         access(&mut self.shared).or_else(|fault| self.trap(op, TrapKind::Memory(fault)))
     }
@@ -183,7 +192,9 @@ impl<'k> Machine<'k> {
                 if self.shared.holds(*address) {
                     let looks = self.kernel.ops[op].kind == OpKind::VolatileLoad;
                     let touch = if looks { Touch::Looks } else { Touch::Reads };
-                    self.touch_shared(op, *address, touch, |memory| memory.read(*address, &mut bytes))?;
+                    self.touch_shared(op, (*address, *data), touch, |memory| {
+                        memory.read(*address, &mut bytes)
+                    })?;
                     return Ok(Datum::from_bytes(self.kernel, *data, &bytes));
                 }
                 self.tell(op, *address, false);
@@ -210,7 +221,8 @@ impl<'k> Machine<'k> {
                 if self.shared.holds(*address) {
                     value.to_bytes(self.kernel, &mut bytes);
                     let touch = Touch::Writes(&bytes);
-                    return self.touch_shared(op, *address, touch, |memory| memory.write(*address, &bytes));
+                    let write = |memory: &mut SharedMemory| memory.write(*address, &bytes);
+                    return self.touch_shared(op, (*address, *data), touch, write);
                 }
                 self.tell(op, *address, true);
                 // What lies between members of a struct stays as it is.
@@ -294,7 +306,7 @@ impl<'k> Machine<'k> {
             old = Some(found);
         };
         let updated = if self.shared.holds(address) {
-            self.touch_shared(op, address, Touch::Updates, |memory| {
+            self.touch_shared(op, (address, data), Touch::Updates, |memory| {
                 memory.read(address, &mut bytes)?;
                 step(&mut bytes);
                 memory.write(address, &bytes)
