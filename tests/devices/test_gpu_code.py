@@ -351,3 +351,46 @@ def test_a_loop_that_waits_for_other_threads_is_not_unrolled(kernels):
     (text,) = texts(kernels, 90)
     # Of the reference, twice of what the pool has (before the wait and in it), and of the word that ends the wait.
     assert text.count("ld.volatile.global") == 6
+
+
+# --- tiles -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("size,name", [(16, "f32"), (32, "f32"), (16, "f64")])
+def test_tiles_are_in_registers(ptxas, tmp_path, size, name, shared):
+    tile, dtype = oc.simt.Tile16x16 if size == 16 else oc.simt.Tile32x32, getattr(oc, name)
+
+    @oc.func
+    def solve(a: oc.template(), b: oc.template(), r0, r1, eps):
+        t = tile.eye(dtype=dtype)
+        t[:] = a[r0:r1, r0:r1]
+        for c in range(r0):
+            v = a[r0:r1, c]
+            t -= oc.outer(v, v)
+        t.cholesky_(eps)
+        u = tile.zeros(dtype=dtype)
+        u[:] = b[0:size, r0:r1]
+        u -= oc.outer(b[0:size, 0], a[r0:r1, 0])
+        t.solve_triangular_(u)
+        a[r0:r1, r0:r1] = t
+        b[0:size, r0:r1] = u
+
+    @oc.kernel
+    def go(a: oc.types.NDArray[dtype, 2], b: oc.types.NDArray[dtype, 2], r0: oc.i32, r1: oc.i32):
+        oc.loop_config(block_dim=size)
+        for i in range(size):
+            if oc.static(shared):
+                sh = oc.simt.block.SharedArray((64, 65), dtype)
+                for j in range(64):
+                    sh[j, i] = a[j, i]
+                oc.simt.block.sync()
+                solve(sh, b, r0, r1, a[i, i])
+                oc.simt.block.sync()
+                a[0, i] = sh[i, 0]
+            else:
+                solve(a, b, r0, r1, a[i, i])
+
+    go(oc.ndarray(dtype, (64, 64)), oc.ndarray(dtype, (64, 64)), 0, size)
+    found = counts(assemble(ptxas, tmp_path, 90, texts([go], 90), "-v"))
+    assert found and all(stack == spilled == 0 for _, stack, spilled, _ in found.values()), found

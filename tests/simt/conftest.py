@@ -24,15 +24,3 @@ def reporting(arch):
     if arch not in REPORTING:
         pytest.skip(f"{arch} does not report what blocks do wrong")
     return arch
-
-
-#: Whether kernels may write `t[:] = arr[r0:r1, c0:c1]`, `arr[...] = t`, `arr[r0:r1, c]` and `t -= oc.outer(a, b)`.
-SLICES = False
-
-
-@pytest.fixture
-def slices(arch):
-    """Runs a test once on every device for which tiles are loaded and stored by slices."""
-    if not SLICES:
-        pytest.skip("slices of arrays are not loaded into tiles yet")
-    return arch

@@ -5,7 +5,6 @@ import pytest
 
 import octants as oc
 from octants.simt import Tile16x16, Tile32x32, block
-from octants.simt._tiles import column
 
 TILES = {16: Tile16x16, 32: Tile32x32}
 NUMPY = {"f32": np.float32, "f64": np.float64}
@@ -34,12 +33,12 @@ def test_zeros_and_the_identity(arch, size, name):
     def go(y: oc.types.NDArray[dtype, 3]):
         oc.loop_config(block_dim=size)
         for _ in range(size):
-            tile.zeros(dtype=dtype)._store(y, 0, 0, size, 0, size)
+            y[0, 0:size, 0:size] = tile.zeros(dtype=dtype)
             t = tile.eye(dtype=dtype)
-            t._store(y, 1, 0, size, 0, size)
+            y[1, 0:size, 0:size] = t
             u = tile.zeros(dtype)
             u.eye_()
-            u._store(y, 2, 0, size, 0, size)
+            y[2, 0:size, 0:size] = u
 
     y = np.full((3, size, size), 7, NUMPY[name])
     go(y)
@@ -72,12 +71,12 @@ def test_cholesky_and_a_triangular_system(arch, size, name):
         for i in range(3 * size):
             n = i // size
             t, x = tile.zeros(dtype=dtype), tile.zeros(dtype=dtype)
-            t._load(a, n, 0, size, 0, size)
-            x._load(b, n, 0, size, 0, size)
+            t[:] = a[n, 0:size, 0:size]
+            x[:] = b[n, 0:size, 0:size]
             t.cholesky_(0.0)
             t.solve_triangular_(x)
-            t._store(a, n, 0, size, 0, size)
-            x._store(b, n, 0, size, 0, size)
+            a[n, 0:size, 0:size] = t
+            b[n, 0:size, 0:size] = x
 
     a, b = definite(size, name, 3), definite(size, name, 3, seed=1)
     ours, solved = a.copy(), b.copy()
@@ -96,9 +95,9 @@ def test_the_upper_triangle_of_the_matrix_is_not_read(arch, size):
         oc.loop_config(block_dim=size)
         for _ in range(size):
             t = tile.zeros(dtype=oc.f64)
-            t._load(a, None, 0, size, 0, size)
+            t[:] = a[0:size, 0:size]
             t.cholesky_(0.0)
-            t._store(a, None, 0, size, 0, size)
+            a[0:size, 0:size] = t
 
     a = definite(size, "f64")[0]
     ours = np.tril(a) + np.triu(np.full_like(a, np.nan), 1)
@@ -114,13 +113,13 @@ def test_pivots_have_a_floor_which_each_lane_says_for_its_row(arch, size, name):
         oc.loop_config(block_dim=size)
         for i in range(size):
             t = tile.zeros(dtype=dtype)
-            t._load(a, None, 0, size, 0, size)
+            t[:] = a[0:size, 0:size]
             t.cholesky_(eps[i])
-            t._store(y, 0, 0, size, 0, size)
+            y[0, 0:size, 0:size] = t
             u = tile.zeros(dtype=dtype)
-            u._load(a, None, 0, size, 0, size)
+            u[:] = a[0:size, 0:size]
             u.cholesky_(0.25)
-            u._store(y, 1, 0, size, 0, size)
+            y[1, 0:size, 0:size] = u
 
     a = np.diag(np.linspace(-1, 1, size)).astype(NUMPY[name])
     eps = np.linspace(0.01, 4, size).astype(NUMPY[name])
@@ -138,12 +137,12 @@ def test_a_product_of_columns_is_subtracted(arch, size, name):
         oc.loop_config(block_dim=size)
         for i in range(size):
             t = tile.zeros(dtype=dtype)
-            t._load(y, None, 0, size, 0, size)
+            t[:] = y[0:size, 0:size]
             for k in range(5):
-                v = column(a, None, 0, size, k)
-                t._subtract_outer(v, column(b, None, 0, size, k))
-            t._subtract_outer(i, i)
-            t._store(y, None, 0, size, 0, size)
+                v = a[0:size, k]
+                t -= oc.outer(v, b[0:size, k])
+            t -= oc.outer(i, i)
+            y[0:size, 0:size] = t
 
     random = np.random.default_rng(2)
     a, b, y = (random.uniform(-1, 1, shape).astype(NUMPY[name]) for shape in ((size, 5), (size, 5), (size, size)))
@@ -176,18 +175,18 @@ def test_bounds_of_loads_and_stores(arch, size, kind, rank):
     def moved(arr: oc.template(), out: oc.template(), one, r0, r1, c0, c1):
         t = tile.eye(dtype=oc.f32)
         if oc.static(rank == 2):
-            t._load(arr, None, r0, r1, c0, c1)
+            t[:] = arr[r0:r1, c0:c1]
         else:
-            t._load(arr, one, r0, r1, c0, c1)
-        t._store(out, None, 0, size, 0, size)
+            t[:] = arr[one, r0:r1, c0:c1]
+        out[0:size, 0:size] = t
         block.sync()
         t = tile.zeros(dtype=oc.f32)
         for j in oc.static(range(size)):
             t.r[j] = -100 - j
         if oc.static(rank == 2):
-            t._store(arr, None, r0, r1, c0, c1)
+            arr[r0:r1, c0:c1] = t
         else:
-            t._store(arr, one, r0, r1, c0, c1)
+            arr[one, r0:r1, c0:c1] = t
 
     @oc.kernel
     def over(arr: oc.Tensor, out: oc.types.NDArray[oc.f32, 2], one: oc.i32, b: oc.types.NDArray[oc.i32, 1]):
@@ -257,10 +256,10 @@ def test_columns(arch, size):
     def go(x: oc.types.NDArray[oc.i64, 2], z: oc.types.NDArray[oc.f64, 3], y: oc.types.NDArray[oc.f64, 2]):
         oc.loop_config(block_dim=size)
         for i in range(size):
-            y[0, i] = column(x, None, 3, 3 + size, 1)
-            y[1, i] = column(x, None, 30, 60, 2)
-            y[2, i] = column(z, 1, 5, 9, 3)
-            y[3, i] = column(z, 1, 9, 5, 3)
+            y[0, i] = x[3 : 3 + size, 1]
+            y[1, i] = x[30:60, 2]
+            y[2, i] = z[1, 5:9, 3]
+            y[3, i] = z[1, 9:5, 3]
 
     x = np.random.default_rng(3).integers(-99, 99, (40, 4))
     z = np.random.default_rng(4).uniform(-1, 1, (2, 40, 4))
@@ -281,21 +280,21 @@ def test_a_class_of_tiles_is_an_argument(arch):
         for k in oc.static(range(0, n, T)):
             k1 = oc.static(min(k + T, n))
             t = TileClass.eye(dtype=oc.f64)
-            t._load(a, None, k, k1, k, k1)
+            t[:] = a[k:k1, k:k1]
             for c in range(k):
-                v = column(a, None, k, k1, c)
-                t._subtract_outer(v, v)
+                v = a[k:k1, c]
+                t -= oc.outer(v, v)
             t.cholesky_(0.0)
-            t._store(a, None, k, k1, k, k1)
+            a[k:k1, k:k1] = t
             block.sync()
             for r in oc.static(range(k + T, n, T)):
                 r1 = oc.static(min(r + T, n))
                 u = TileClass.zeros(dtype=oc.f64)
-                u._load(a, None, r, r1, k, k1)
+                u[:] = a[r:r1, k:k1]
                 for c in range(k):
-                    u._subtract_outer(column(a, None, r, r1, c), column(a, None, k, k1, c))
+                    u -= oc.outer(a[r:r1, c], a[k:k1, c])
                 t.solve_triangular_(u)
-                u._store(a, None, r, r1, k, k1)
+                a[r:r1, k:k1] = u
             block.sync()
 
     @oc.kernel
@@ -328,12 +327,12 @@ def test_both_sizes_in_one_kernel_and_half_of_the_lanes_idle(arch):
         oc.loop_config(block_dim=32)
         for _ in range(32):
             small, large = Tile16x16.zeros(dtype=oc.f32), Tile32x32.zeros(dtype=oc.f32)
-            small._load(x, None, 0, 40, 0, 40)
-            large._load(x, None, 0, 40, 0, 40)
+            small[:] = x[0:40, 0:40]
+            large[:] = x[0:40, 0:40]
             small.cholesky_(0.0)
             large.cholesky_(0.0)
-            small._store(y, 0, 0, 40, 0, 40)
-            large._store(y, 1, 0, 40, 0, 40)
+            y[0, 0:40, 0:40] = small
+            y[1, 0:40, 0:40] = large
 
     x = definite(40, "f32")[0]
     y = np.zeros((2, 40, 40), np.float32)

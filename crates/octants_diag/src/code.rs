@@ -427,6 +427,14 @@ codes! {
         "Where threads wait for each other, all of them must be there: a loop with barriers or shared arrays has a multiple of `block_dim` iterations, one whose lanes only exchange values a multiple of 32. Round up, and do the work under `if i < n:`.";
     Exchange "OC1206" Type "a value that lanes cannot exchange"
         "Numbers, vectors, matrices and structs of them travel between lanes; a lane is an integer.";
+    SliceBounds "OC1207" Syntax "a slice for a tile without one of its bounds, or with a step"
+        "A tile is loaded from `x[r0:r1, c0:c1]`, a column from `x[r0:r1, c]`: rows and columns have a start and a stop, and follow each other without a step.";
+    SliceOutside "OC1208" Syntax "a slice of an array in another place than an operation of a tile"
+        "Slices of arrays stand where tiles are loaded, `t[:] = x[r0:r1, c0:c1]`, and stored, `x[r0:r1, c0:c1] = t`. A column, of which each lane has an entry, is given a name, `v = x[r0:r1, c]`, or is an operand of `oc.outer`.";
+    TileAssign "OC1209" Type "an assignment that tiles do not have"
+        "A tile is loaded from a slice of an array, `t[:] = x[r0:r1, c0:c1]`, and products of columns are subtracted from it, `t -= oc.outer(a, b)`.";
+    OuterProduct "OC1210" Type "`oc.outer` in another place than `tile -= oc.outer(a, b)`"
+        "The product of two columns is never made: a tile subtracts it entry by entry. It stands alone on the right of `-=`, and its operands are numbers: each lane gives its entry.";
 }
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ intrinsics! {
     ShuffleDown "shuffle_down" "shuffle_down(value, offset)";
     ShuffleXor "shuffle_xor" "shuffle_xor(value, mask)";
     GridFence "grid_fence" "mem_fence()";
+    Outer "outer" "outer(a, b): the product of two columns, of which each lane has an entry. `tile -= outer(a, b)`.";
 
     Random "random" "random(dtype=float)";
     Randn "randn" "randn(dtype=None)";

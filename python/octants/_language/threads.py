@@ -11,6 +11,12 @@ def global_thread_idx():
     raise _only_in_kernels("global_thread_idx")
 
 
+@_marked("invocation_id")
+def invocation_id():
+    """The lane's number in its subgroup."""
+    raise _only_in_kernels("simt.subgroup.invocation_id")
+
+
 @_marked("outer")
 def outer(a, b):
     """The product of two columns, of which each lane has an entry: ``tile -= oc.outer(a, b)``. It is taken from a tile, and nothing else is done with it."""

@@ -155,6 +155,8 @@ class StructType:
         for member, dtype in members.items():
             self._add(member, dtype, unpack=name is not None)
         self.methods: dict = dict(methods or {})
+        #: What slices of arrays stand for where values are loaded from them and stored: of tiles, by the name of the operation.
+        self.slices: dict = {}
 
     def __or__(self, other):
         """``S | None`` annotates a parameter that may be ``None``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._language import _marked, _only_in_kernels
 from .._language.threads import global_thread_idx as global_thread_idx
+from .._language.threads import invocation_id as invocation_id
 
 
 def _primitive(name: str, spelling: str, doc: str):
@@ -42,7 +43,6 @@ grid_fence = _primitive(
 )
 thread_idx = _primitive("thread_idx", "simt.block.thread_idx", "The thread's number in its block.")
 block_threads = _primitive("block_threads", "simt.block.block_threads", "How many threads a block has; a constant.")
-invocation_id = _primitive("invocation_id", "simt.subgroup.invocation_id", "The lane's number in its subgroup.")
 subgroup_sync = _primitive(
     "subgroup_sync",
     "simt.subgroup.sync",

@@ -3,6 +3,8 @@
 
 All lanes of the subgroup make each call. Rows are members of a struct, so that nothing is in memory; columns are known while compiling. What lanes tell each
 other goes by shuffles, in flow that all lanes share.
+
+Slices of arrays are cut to their arrays by the compiler, which passes where they begin and how many rows and columns are left.
 """
 
 from __future__ import annotations
@@ -16,12 +18,6 @@ from .._session import func
 from ..types import Template
 from ._compile_time import refuse_type, refuse_upper
 from ._primitives import invocation_id, shuffle
-
-
-@func
-def _rows_end(begin, end, extent, size: Template):
-    """Where the rows end that a tile has of an array: with those asked for, of the array, and of the tile."""
-    return min(end, extent, begin + size)
 
 
 def _tile_struct(size: int, dtype):
@@ -73,6 +69,9 @@ def _tile_struct(size: int, dtype):
                 others = [shuffle(L.r[k], j) for j in static(range(k + 1, size))]
                 for j in static(range(k + 1, size)):
                     self.r[j] -= solved * others[j - k - 1]
+            # The last column comes of all others. Exchanged, it is needed here: else LLVM calculates where the result is stored, under a condition, with all that
+            # lanes have told each other in registers until then: 440 of them were spilled for 32 columns.
+            self.r[static(size - 1)] = shuffle(self.r[static(size - 1)], invocation_id())
 
         @func
         def _subtract_outer(self, a, b):
@@ -82,53 +81,37 @@ def _tile_struct(size: int, dtype):
                 self.r[j] -= own * shuffle(other, j)
 
         @func
-        def _load(self, arr: Template, batch, row_begin, row_end, column_begin, column_end):
-            """``self[:] = arr[row_begin:row_end, column_begin:column_end]``, or ``arr[batch, ...]``.
+        def _load(self, arr: Template, batch: Template, row, rows, column, columns):
+            """``self[:] = arr[row : row + rows, column : column + columns]``, or ``arr[batch, ...]``.
 
             Rows behind the end stay as they are; columns behind it are 0.
             """
-            first = static(0 if batch is None else 1)
-            row = row_begin + invocation_id()
-            columns = min(column_end, arr.shape[first + 1]) - column_begin
-            if row < _rows_end(row_begin, row_end, arr.shape[first], size):
+            lane = invocation_id()
+            if lane < min(rows, size):
                 for j in static(range(size)):
                     self.r[j] = 0
                     if j < columns:
                         if static(batch is None):
-                            self.r[j] = cast(arr[row, column_begin + j], dtype)
+                            self.r[j] = cast(arr[row + lane, column + j], dtype)
                         else:
-                            self.r[j] = cast(arr[batch, row, column_begin + j], dtype)
+                            self.r[j] = cast(arr[batch, row + lane, column + j], dtype)
 
         @func
-        def _store(self, arr: Template, batch, row_begin, row_end, column_begin, column_end):
-            """``arr[row_begin:row_end, column_begin:column_end] = self``, or ``arr[batch, ...]``: what there is of both."""
-            first = static(0 if batch is None else 1)
-            row = row_begin + invocation_id()
-            columns = min(column_end, arr.shape[first + 1]) - column_begin
-            if row < _rows_end(row_begin, row_end, arr.shape[first], size):
+        def _store(self, arr: Template, batch: Template, row, rows, column, columns):
+            """``arr[row : row + rows, column : column + columns] = self``, or ``arr[batch, ...]``: what there is of both."""
+            lane = invocation_id()
+            if lane < min(rows, size):
                 for j in static(range(size)):
                     if j < columns:
                         if static(batch is None):
-                            arr[row, column_begin + j] = self.r[j]
+                            arr[row + lane, column + j] = cast(self.r[j], static(arr.dtype))
                         else:
-                            arr[batch, row, column_begin + j] = self.r[j]
+                            arr[batch, row + lane, column + j] = cast(self.r[j], static(arr.dtype))
 
     Tile.__name__ = f"Tile{size}x{size}"
-    return dataclass(Tile)
-
-
-@func
-def column(arr: Template, batch, row_begin, row_end, at):
-    """``arr[row_begin:row_end, at]``, or ``arr[batch, ...]``: an entry on each lane, and 0 behind the end."""
-    first = static(0 if batch is None else 1)
-    row = row_begin + invocation_id()
-    entry = cast(0, static(arr.dtype))
-    if row < min(row_end, arr.shape[first]):
-        if static(batch is None):
-            entry = arr[row, at]
-        else:
-            entry = arr[batch, row, at]
-    return entry
+    tile = dataclass(Tile)
+    tile.slices = {name: tile.methods.pop(f"_{name}") for name in ("load", "store", "subtract_outer")}
+    return tile
 
 
 class TileType:

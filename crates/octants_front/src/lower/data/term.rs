@@ -60,6 +60,10 @@ pub(crate) enum Term<O> {
     Method(Box<Method<O>>),
     /// `x.fill` of a field, an array or a view.
     Fill(Box<Term<O>>),
+    /// A part of an array, for a tile.
+    Slice(Box<ArraySlice<O>>),
+    /// `outer(a, b)`: the entries that this lane has of two columns.
+    Outer(Value, Value),
     /// `static(…)`: what is inside was evaluated at compile time, and a loop over it is unrolled.
     Static(Box<Term<O>>),
 }
@@ -92,6 +96,20 @@ pub(crate) struct View {
     pub window: Option<(Value, Value)>,
     /// Where the array begins in the one that the caller has; known in debug mode only.
     pub offset: Option<Value>,
+}
+
+/// `array[begin:end, begin:end]` or one column of these rows, perhaps with an index before: what of it lies in the array.
+#[derive(Clone, Debug)]
+pub(crate) struct ArraySlice<O> {
+    /// An array, a view or a field, of numbers.
+    pub array: Term<O>,
+    /// The index before.
+    pub batch: Option<Value>,
+    /// The first row, and how many there are.
+    pub rows: (Value, Value),
+    pub columns: (Value, Value),
+    /// One column, which was no slice.
+    pub is_column: bool,
 }
 
 /// Scalars in memory that are a tensor together: entries of a larger one, or of fields that have an array for each entry.
@@ -215,6 +233,8 @@ impl<O> Term<O> {
             | Self::Index(_)
             | Self::Range(..)
             | Self::Ndrange(..)
+            | Self::Slice(_)
+            | Self::Outer(..)
             | Self::Grouped(_) => false,
         }
     }
@@ -239,6 +259,7 @@ impl<O> Term<O> {
             Self::Struct(of) => of.members.iter().any(|(_, member)| member.holds_object()),
             Self::Grouped(inner) | Self::Fill(inner) | Self::Static(inner) => inner.holds_object(),
             Self::Method(method) => method.receiver.holds_object(),
+            Self::Slice(slice) => slice.array.holds_object(),
             Self::None
             | Self::Nothing(_)
             | Self::Bool(_)
@@ -257,6 +278,7 @@ impl<O> Term<O> {
             | Self::Entries(_)
             | Self::Choice(_)
             | Self::Sublist(_)
+            | Self::Outer(..)
             | Self::Text(_) => false,
         }
     }
@@ -306,9 +328,17 @@ impl<O> Term<O> {
                     item.for_each_value(visit);
                 }
             }
-            Self::Range(start, end) => {
+            Self::Range(start, end) | Self::Outer(start, end) => {
                 visit(start);
                 visit(end);
+            }
+            Self::Slice(slice) => {
+                slice.array.for_each_value(visit);
+                slice.batch.iter_mut().for_each(&mut *visit);
+                for (begin, count) in [&mut slice.rows, &mut slice.columns] {
+                    visit(begin);
+                    visit(count);
+                }
             }
             Self::Ndrange(range, _) => {
                 for (start, end) in &mut range.bounds {

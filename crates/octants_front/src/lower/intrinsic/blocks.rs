@@ -24,6 +24,17 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<&ParallelNest> {
         let called = format!("`{}`", spelling(intrinsic));
+        self.lanes_here(&called, span)?;
+        let nest = self.parallel_nest.as_mut().expect("it was there");
+        if needs_all {
+            nest.together.get_or_insert(span);
+            nest.needs_block |= !is_of_subgroup(intrinsic);
+        }
+        Ok(nest)
+    }
+
+    /// Refuses what lanes do, by its name, where the iterations around are no threads of blocks.
+    pub(crate) fn lanes_here(&self, called: &str, span: Span) -> Fallible<()> {
         let Some(nest) = self.parallel_nest.as_ref() else {
             return Err(self.error_with_help(
                 Code::BlockOutside,
@@ -49,12 +60,7 @@ impl<H: Host> Lowerer<'_, H> {
                 help,
             ));
         }
-        let nest = self.parallel_nest.as_mut().expect("it was there");
-        if needs_all {
-            nest.together.get_or_insert(span);
-            nest.needs_block |= !is_of_subgroup(intrinsic);
-        }
-        Ok(nest)
+        Ok(())
     }
 
     /// Barriers and fences.

@@ -178,6 +178,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::Shuffle | I::ShuffleUp | I::ShuffleDown | I::ShuffleXor => {
                 self.shuffle(intrinsic, arguments, span)
             }
+            I::Outer => self.outer(arguments, span),
             I::VolatileLoad => self.volatile_load(arguments, span),
         }
     }
@@ -350,6 +351,7 @@ fn takes_place(intrinsic: Intrinsic) -> bool {
             | I::AtomicCas
             | I::AtomicCasWord
             | I::VolatileLoad
+            | I::Outer
             | I::Grouped
             | I::Matrix
             | I::Vector

@@ -16,6 +16,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::sparse::Sublist;
 use crate::lower::data::term::{Entries, Ndrange, Place, Struct, Term};
 use crate::lower::error::Fallible;
+use crate::lower::places::slice::has_slice;
 
 /// What follows from a field's kind: reading it ties a kernel to no one field.
 const IMPLIED: &[&str] = &["shape", "dtype", "n", "m", "ndim"];
@@ -62,6 +63,9 @@ impl<H: Host> Lowerer<'_, H> {
         index: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        if has_slice(index) {
+            return self.array_slice(Term::Object(object.clone()), base_expr, index, span);
+        }
         let items = self.index_operands(index)?;
         let name = self.text(base_expr.span);
         self.field_place(object, &name, items, span)

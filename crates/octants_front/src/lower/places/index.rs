@@ -10,6 +10,7 @@ use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::{Fallible, counted};
+use crate::lower::places::slice::has_slice;
 
 /// What indexes a dict or a list of the host.
 const STATIC_INDEX: &str = "a constant, or the variable of a loop over `oc.static(range(n))`";
@@ -41,6 +42,7 @@ impl<H: Host> Lowerer<'_, H> {
                 let parts = self.index_parts(index)?;
                 self.tensor_item(tensor, parts, index.span)
             }
+            Term::Struct(of) if has_slice(index) && self.is_tile(&of) => self.tile_subscript(of, index),
             Term::Struct(of) => {
                 let key = self.operand(index)?;
                 let Term::Str(name) = &key else {
@@ -108,6 +110,9 @@ impl<H: Host> Lowerer<'_, H> {
         index: &Expr,
         span: Span,
     ) -> Fallible<Term<H::Object>> {
+        if has_slice(index) {
+            return self.array_slice(Term::Array(array), base_expr, index, span);
+        }
         let items = self.index_operands(index)?;
         if let [(Term::Int(row), at)] = *items
             && self.rank(array) == 2

@@ -10,4 +10,5 @@ pub(crate) mod index;
 pub(crate) mod members;
 pub(crate) mod names;
 pub(crate) mod pending;
+pub(crate) mod slice;
 pub(crate) mod view;

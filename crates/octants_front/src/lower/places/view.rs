@@ -15,6 +15,7 @@ use crate::lower::data::argument::Argument;
 use crate::lower::data::term::{Place, Term, View};
 use crate::lower::error::Fallible;
 use crate::lower::places::index::Narrowing;
+use crate::lower::places::slice::has_slice;
 
 impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn view_size(&mut self, view: &View, span: Span) -> Value {
@@ -58,6 +59,9 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         let ExprKind::Slice { start, stop, step } = &index.kind else {
+            if has_slice(index) {
+                return self.array_slice(Term::View(*view), base, index, span);
+            }
             let items = self.index_operands(index)?;
             let name = format!("`{}`", self.text(base.span));
             let path = self.array_path(view.array, &name, items, span)?;

@@ -22,6 +22,10 @@ impl<H: Host> Lowerer<'_, H> {
             }
             return Ok(());
         }
+        let term = match self.column_or_slice(term, value.span)? {
+            Term::Slice(slice) => return self.assign_slice(targets, &slice, value.span),
+            other => other,
+        };
         // All of the right side is evaluated before anything is stored.
         let term = self.loaded(term, value.span)?;
         for target in targets {
@@ -48,7 +52,13 @@ impl<H: Host> Lowerer<'_, H> {
                 Term::Entries(entries) => self.store_entries(&entries, term, from),
                 Term::Choice(choice) => self.store_choice(&choice, &term, from),
                 Term::Encoded(place) => self.store_encoded(&place, term, from),
-                Term::Struct(of) => self.store_struct(&of, &term, from),
+                Term::Struct(of) => {
+                    if !matches!(term, Term::Struct(_)) && self.is_tile(&of) {
+                        return Err(self.not_loaded_from(&term, from));
+                    }
+                    self.store_struct(&of, &term, from)
+                }
+                Term::Slice(slice) => self.store_tile(&slice, &term, target.span),
                 _ => Err(self.not_assignable(target)),
             },
             _ => Err(self.not_assignable(target)),
@@ -389,6 +399,7 @@ impl<H: Host> Lowerer<'_, H> {
             None => self.dtype(&annotated, annotation.span)?,
         };
         let term = self.expr(value)?;
+        let term = self.column_entry(term, value.span)?;
         if let Term::Static(_) = term {
             return Err(self.error_with_help(
                 Code::StaticAssign,
@@ -473,7 +484,15 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<()> {
         let place = match &target.kind {
-            ExprKind::Name(name) => self.variable(name, target.span)?,
+            ExprKind::Name(name) => {
+                if let Some(Binding::Alias { term: Term::Struct(_), .. }) = self.frame().lookup(name)
+                    && let Term::Struct(of) = self.name(name, target.span)?
+                    && self.is_tile(&of)
+                {
+                    return self.augment_tile(of, op, value, span);
+                }
+                self.variable(name, target.span)?
+            }
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => match self.expr(target)? {
                 Term::Place(place) => place,
                 Term::Entries(entries) => {
@@ -488,6 +507,7 @@ impl<H: Host> Lowerer<'_, H> {
                     let term = self.operand(value)?;
                     return self.augment_choice(&choice, op, (term, value.span), span);
                 }
+                Term::Struct(of) if self.is_tile(&of) => return self.augment_tile(of, op, value, span),
                 _ => return Err(self.not_assignable(target)),
             },
             _ => return Err(self.not_assignable(target)),

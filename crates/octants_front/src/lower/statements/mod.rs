@@ -9,4 +9,5 @@ pub(crate) mod loops;
 pub(crate) mod returns;
 pub(crate) mod stmt;
 pub(crate) mod stream_blocks;
+pub(crate) mod tiles;
 pub(crate) mod unroll;

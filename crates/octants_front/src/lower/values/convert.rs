@@ -258,6 +258,9 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => "an array".to_owned(),
             },
             Term::View(_) => "a BufferView".to_owned(),
+            Term::Slice(slice) if slice.is_column => "a column of an array".to_owned(),
+            Term::Slice(_) => "a slice of an array".to_owned(),
+            Term::Outer(..) => "a product of columns".to_owned(),
             Term::Entries(entries) => describe_data(self.entries_data(entries)),
             Term::Choice(choice) => match self.entries_data(&choice.entries) {
                 Data::Tensor(tensor) => describe_data(Data::Scalar(tensor.elem)),

@@ -28,6 +28,8 @@ impl<H: Host> Lowerer<'_, H> {
                 }
                 Ok(Term::Struct(Struct { members, ty: of.ty, in_parallel: of.in_parallel }))
             }
+            Term::Slice(_) => Err(self.stray_slice(span)),
+            Term::Outer(..) => Err(self.stray_outer(span)),
             other => Ok(other),
         }
     }
@@ -165,6 +167,8 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Index(_)
             | Term::Range(..)
             | Term::Ndrange(..)
+            | Term::Slice(_)
+            | Term::Outer(..)
             | Term::Grouped(_) => {
                 let index = self.exprs.len() as u32;
                 self.exprs.push(term.clone());
