@@ -70,9 +70,6 @@ const SETTINGS: &[&CStr] = &[
     // stencils of 5 and 27 points, n-body, matrix product and sums are as fast without.
     #[cfg(target_arch = "x86_64")]
     c"-disable-lsr",
-    // Moves what is computed into the branch that uses it. Exchanges between lanes of a GPU stay where they are, so that what was exchanged
-    // waited in registers: a decomposition of tiles of 16 × 16 took 211 of a thread and takes 96, of 32 × 32 it spilled 2.8 KB.
-    c"-disable-machine-sink",
     // Looking for sums inside straight code to vectorise takes time that grows fast with its length: nine tenths of the
     // compile time of a singular value decomposition. Sums over loops are vectorised by other passes.
     c"-slp-vectorize-hor=false",
