@@ -66,6 +66,9 @@ impl<H: Host> Lowerer<'_, H> {
                         other => other,
                     };
                     let term = self.pinned(term);
+                    if self.shared_extents(&term).is_some() {
+                        return Err(self.shared_argument(&tree.name, at));
+                    }
                     if !term.is_static() {
                         let what = format!("template arguments of `{}`", tree.name);
                         let error = self.must_be_constant(&what, at);
@@ -81,6 +84,7 @@ impl<H: Host> Lowerer<'_, H> {
                     passed.push(Passed::Static);
                 }
                 (Some(wanted @ (Annotation::Array(_) | Annotation::View(_) | Annotation::AnyTensor)), _) => {
+                    self.refuse_shared_argument(&argument, &tree.name)?;
                     match self.array_argument(argument, wanted, param)? {
                         Term::Array(array) => {
                             key.push(Key::Array(self.kernel.ty(array)));

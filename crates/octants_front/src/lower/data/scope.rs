@@ -139,6 +139,14 @@ impl<O> Frame<O> {
         block.expect("a function has a scope").names.push((name, binding));
     }
 
+    /// Lets the newest name of the innermost block stand for something else.
+    pub(crate) fn rebind(&mut self, name: &str, to: Term<O>, at: Span) {
+        let binding = self.names_mut().iter_mut().rev().find(|(known, _)| **known == *name);
+        if let Some((_, binding)) = binding {
+            *binding = Binding::Alias { term: to, kind: AliasKind::Named, span: at };
+        }
+    }
+
     /// What a name stands for that was bound to a compile-time value.
     pub(crate) fn static_alias(&mut self, name: &str) -> Option<&mut Term<O>> {
         let names = self.scopes.iter_mut().rev().flat_map(|scope| scope.names.iter_mut().rev());

@@ -60,6 +60,8 @@ pub(crate) enum Term<O> {
     Method(Box<Method<O>>),
     /// `x.fill` of a field, an array or a view.
     Fill(Box<Term<O>>),
+    /// An array of structs.
+    Structs(Box<StructArray<O>>),
     /// A part of an array, for a tile.
     Slice(Box<ArraySlice<O>>),
     /// `outer(a, b)`: the entries that this lane has of two columns.
@@ -96,6 +98,14 @@ pub(crate) struct View {
     pub window: Option<(Value, Value)>,
     /// Where the array begins in the one that the caller has; known in debug mode only.
     pub offset: Option<Value>,
+}
+
+/// An array for each member of its elements; of a struct among them, such arrays again.
+#[derive(Clone, Debug)]
+pub(crate) struct StructArray<O> {
+    pub members: Vec<(Name, Term<O>)>,
+    /// The host's type of an element.
+    pub ty: O,
 }
 
 /// `array[begin:end, begin:end]` or one column of these rows, perhaps with an index before: what of it lies in the array.
@@ -233,6 +243,7 @@ impl<O> Term<O> {
             | Self::Index(_)
             | Self::Range(..)
             | Self::Ndrange(..)
+            | Self::Structs(_)
             | Self::Slice(_)
             | Self::Outer(..)
             | Self::Grouped(_) => false,
@@ -278,6 +289,7 @@ impl<O> Term<O> {
             | Self::Entries(_)
             | Self::Choice(_)
             | Self::Sublist(_)
+            | Self::Structs(_)
             | Self::Outer(..)
             | Self::Text(_) => false,
         }
@@ -361,6 +373,7 @@ impl<O> Term<O> {
                 }
             }
             Self::Struct(of) => of.members.iter_mut().for_each(|(_, member)| member.for_each_value(visit)),
+            Self::Structs(of) => of.members.iter_mut().for_each(|(_, member)| member.for_each_value(visit)),
             Self::Method(method) => method.receiver.for_each_value(visit),
         }
     }

@@ -7,7 +7,7 @@ use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp, whole_number_of};
 use octants_ir::{Data, Scalar, Value};
 
-use crate::host::{Host, Meaning};
+use crate::host::Host;
 use crate::intrinsics::Intrinsic;
 use crate::lower::Lowerer;
 use crate::lower::data::argument::Argument;
@@ -247,10 +247,8 @@ impl<H: Host> Lowerer<'_, H> {
         let [shape, dtype] = self.required(Intrinsic::SharedArray, arguments, ["shape", "dtype"], span)?;
         self.blocks_around(Intrinsic::SharedArray, true, span)?;
         let extents = self.shared_shape(&shape)?;
-        let elem = self.element_of_shared(&dtype)?;
-        let bytes = u128::from(elem.elem().map_or(0, Scalar::bytes))
-            * u128::from(elem.tensor_shape().map_or(1, octants_ir::TensorShape::count))
-            * extents.iter().map(|&extent| u128::from(extent)).product::<u128>();
+        let element = self.element_of_shared(&dtype)?;
+        let bytes = element.bytes() * extents.iter().map(|&extent| u128::from(extent)).product::<u128>();
         let nest = self.parallel_nest.as_mut().expect("it was there");
         nest.shared_bytes += bytes;
         let (all, most) = (nest.shared_bytes, u128::from(self.options.max_shared_bytes));
@@ -264,7 +262,7 @@ impl<H: Host> Lowerer<'_, H> {
                 "make it smaller, or keep part of it in registers or in an array",
             ));
         }
-        Ok(Term::Array(self.at(span).shared(elem, &extents)))
+        Ok(self.new_shared(&element, &extents, span))
     }
 
     fn shared_shape(&mut self, shape: &Argument<H::Object>) -> Fallible<Vec<u32>> {
@@ -299,19 +297,6 @@ impl<H: Host> Lowerer<'_, H> {
             extents.push(1);
         }
         Ok(extents)
-    }
-
-    fn element_of_shared(&mut self, dtype: &Argument<H::Object>) -> Fallible<Data> {
-        let term = self.rvalue(dtype.term.clone(), dtype.span)?;
-        if let Term::Object(object) = &term
-            && let Meaning::Intrinsic(Intrinsic::MatrixType) = self.host.meaning(object)
-        {
-            let annotation = self.host.annotation(object);
-            if let Some(data @ Data::Tensor(_)) = self.data_of(&annotation) {
-                return Ok(data);
-            }
-        }
-        self.dtype(&dtype.term, dtype.span).map(Data::Scalar)
     }
 
     /// How many threads a block of a loop has whose body was lowered, if they do something together.

@@ -251,6 +251,9 @@ impl<H: Host> Lowerer<'_, H> {
         {
             return Ok(length);
         }
+        if let Some(extents) = self.shared_extents(&of.term) {
+            return Ok(Term::Int(extents[0].into()));
+        }
         if let Some(items) = self.count(&of.term, of.span)? {
             return Ok(Term::Int(items as i128));
         }

@@ -75,7 +75,8 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::View(_) | Term::Array(_) if name == "fill" => Ok(Term::Fill(Box::new(term))),
             Term::View(view) => self.view_attribute(&view, name, span),
-            Term::Array(array) if name == "shape" => Ok(Term::Shape(array)),
+            Term::Structs(array) => self.struct_array_attribute(&array, name, span),
+            Term::Array(array) if name == "shape" => Ok(self.array_shape(array)),
             Term::Array(array) if name == "dtype" => Ok(self.array_dtype(array)),
             Term::Array(array) if matches!(name, "grad" | "dual") => self.array_companion(array, name, span),
             // A list of the kernel is a value of the compiler: a method would change a copy that nobody sees.

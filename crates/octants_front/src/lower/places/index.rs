@@ -36,6 +36,7 @@ impl<H: Host> Lowerer<'_, H> {
             Term::Static(inner) => self.subscript(*inner, base_expr, index, span),
             Term::Array(array) => self.array_element(array, base_expr, index, span),
             Term::View(view) => self.view_subscript(&view, base_expr, index, span),
+            Term::Structs(array) => self.struct_of_array(&array, base_expr, index, span),
             tensor @ (Term::Place(_) | Term::Value(_) | Term::Entries(_) | Term::Encoded(_))
                 if self.term_shape(&tensor).is_some() =>
             {
@@ -132,7 +133,9 @@ impl<H: Host> Lowerer<'_, H> {
         items: Vec<(Term<H::Object>, Span)>,
         span: Span,
     ) -> Fallible<Place> {
+        let spans: Vec<_> = items.iter().map(|&(_, at)| at).collect();
         let path = self.array_path(array, name, items, span)?;
+        self.check_constant_indices(array, &path, name, &spans, span)?;
         self.check_bounds(array, &path, 0, name, span);
         let guard = self.guard(array, None, span);
         Ok(Place { base: array, path, shared: true, guard, sparse: None })

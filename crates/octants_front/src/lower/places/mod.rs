@@ -10,5 +10,6 @@ pub(crate) mod index;
 pub(crate) mod members;
 pub(crate) mod names;
 pub(crate) mod pending;
+pub(crate) mod shared;
 pub(crate) mod slice;
 pub(crate) mod view;

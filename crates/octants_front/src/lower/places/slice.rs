@@ -264,7 +264,7 @@ impl<H: Host> Lowerer<'_, H> {
         )
     }
 
-    fn no_numbers(&self, name: &str, elem: &str, span: Span) -> Box<Diagnostic> {
+    pub(crate) fn no_numbers(&self, name: &str, elem: &str, span: Span) -> Box<Diagnostic> {
         self.error_with_help(
             Code::SliceOutside,
             span,

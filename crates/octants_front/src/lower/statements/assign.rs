@@ -234,10 +234,21 @@ impl<H: Host> Lowerer<'_, H> {
             Some(Binding::Alias { term: Term::Entries(entries), kind: AliasKind::Reference, .. }) => {
                 self.store_entries(&entries, term, from)
             }
+            Some(Binding::Alias { term: old, kind: AliasKind::Named, .. })
+                if is_array(&old) && is_array(&term) && self.names_in_this_block(name) =>
+            {
+                self.frame_mut().rebind(name, term, span);
+                Ok(())
+            }
             Some(Binding::Alias { kind, term: old, span: defined }) => {
                 Err(self.not_reassignable(name, kind, &old, defined, span))
             }
         }
+    }
+
+    /// Whether the innermost block has made a name, so that giving it to something else is seen by all that follows.
+    fn names_in_this_block(&self, name: &str) -> bool {
+        self.frame().names().iter().any(|(known, _)| **known == *name)
     }
 
     fn define_at(&mut self, name: &Name, term: Term<H::Object>, span: Span, from: Span) -> Fallible<()> {
@@ -668,6 +679,11 @@ impl<H: Host> Lowerer<'_, H> {
             }
         }
     }
+}
+
+/// Whether it is memory that names only stand for.
+fn is_array<O>(term: &Term<O>) -> bool {
+    matches!(term, Term::Array(_) | Term::Structs(_) | Term::View(_))
 }
 
 /// `'[Tensor (3) i32]'`

@@ -224,12 +224,13 @@ impl<H: Host> Lowerer<'_, H> {
     fn not_a_value(&mut self, term: &Term<H::Object>, span: Span) -> Box<octants_diag::Diagnostic> {
         let what = self.describe(term);
         match term {
-            _ if matches!(term, Term::Array(_)) || self.is_field_or_node(term) => self.error_with_help(
-                Code::ArrayAsValue,
-                span,
-                format!("{what} is used as a value"),
-                "index it: `x[i]`, or `x[None]` if its rank is 0",
-            ),
+            _ if matches!(term, Term::Array(_) | Term::Structs(_)) || self.is_field_or_node(term) => self
+                .error_with_help(
+                    Code::ArrayAsValue,
+                    span,
+                    format!("{what} is used as a value"),
+                    "index it: `x[i]`, or `x[None]` if its rank is 0",
+                ),
             Term::Nothing(function) => self.no_value(function, span),
             _ => self.error(Code::NotAValue, span, format!("{what} cannot be used as a number")),
         }
@@ -258,6 +259,7 @@ impl<H: Host> Lowerer<'_, H> {
                 _ => "an array".to_owned(),
             },
             Term::View(_) => "a BufferView".to_owned(),
+            Term::Structs(_) => "an array of structs".to_owned(),
             Term::Slice(slice) if slice.is_column => "a column of an array".to_owned(),
             Term::Slice(_) => "a slice of an array".to_owned(),
             Term::Outer(..) => "a product of columns".to_owned(),

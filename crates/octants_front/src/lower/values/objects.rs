@@ -167,6 +167,7 @@ impl<H: Host> Lowerer<'_, H> {
             | Term::Index(_)
             | Term::Range(..)
             | Term::Ndrange(..)
+            | Term::Structs(_)
             | Term::Slice(_)
             | Term::Outer(..)
             | Term::Grouped(_) => {
