@@ -61,6 +61,7 @@ from ._octants import BufferView as BufferView
 from ._octants import DataType as _DataType
 from ._octants import explain as explain
 from ._session import Arch as _Arch
+from ._session.device import DeviceProperties as DeviceProperties
 from ._session.extensions import _Extensions as __Extensions
 from ._session.streams import Event as Event
 from ._session.streams import Stream as Stream
@@ -561,6 +562,11 @@ cuda: _Arch
 
 def deactivate_all_snodes() -> None:
     """Deactivates all cells of all sparse nodes."""
+
+def device_properties() -> DeviceProperties:
+    """What the device of the session is: its cores, its shared memory, its registers and its memory, as they are now.
+
+    Starts a session if there is none."""
 
 def dump_compile_config() -> Any:
     """Prints all options of the session."""

@@ -422,3 +422,95 @@ def test_a_number_of_iterations_that_only_the_launch_knows(arch):
     ):
         go(100)
         oc.sync()
+
+
+# ---- sessions without blocks on a CPU ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_blocks():
+    oc.init(arch=oc.cpu, simt_on_cpu=False, log_level="error")
+
+
+def requires_a_gpu(function, error, *arguments):
+    text = refused(function, error, *arguments)
+    assert "requires a GPU backend" in text, text
+
+
+@pytest.mark.no_device
+def test_a_cpu_may_refuse_blocks(without_blocks):
+    def barrier():
+        for i in range(64):
+            block.sync()  # here
+
+    def count():
+        for i in range(64):
+            block.sync_count_nonzero(i)  # here
+
+    def shared():
+        for i in range(64):
+            s = block.SharedArray(64, oc.i32)  # here
+            s[i] = i
+
+    def thread(x: oc.types.NDArray[oc.i32, 1]):
+        for i in range(64):
+            x[i] = block.global_thread_idx()  # here
+
+    def fence():
+        for i in range(64):
+            oc.simt.grid.mem_fence()  # here
+
+    for function in (barrier, count, shared, fence):
+        requires_a_gpu(function, ValueError)
+    requires_a_gpu(thread, ValueError, np.zeros(64, np.int32))
+
+
+@pytest.mark.no_device
+def test_a_cpu_may_refuse_subgroups_and_tiles(without_blocks):
+    def exchange(x: oc.types.NDArray[oc.i32, 1]):
+        for i in range(64):
+            x[i] = subgroup.shuffle(x[i], 0)  # here
+
+    def add(x: oc.types.NDArray[oc.i32, 1]):
+        for i in range(64):
+            x[i] = subgroup.reduce_all_add(x[i])  # here
+
+    def tile():
+        for i in range(64):
+            t = Tile32x32.zeros()  # here
+            t.cholesky_(1e-6)
+
+    x = np.zeros(64, np.int32)
+    requires_a_gpu(exchange, oc.OctantsCompilationError, x)
+    requires_a_gpu(add, oc.OctantsCompilationError, x)
+    requires_a_gpu(tile, oc.OctantsCompilationError)
+
+
+@pytest.mark.no_device
+def test_other_devices_have_blocks_whatever_is_said_of_cpus():
+    oc.init(arch=oc.reference, simt_on_cpu=False, log_level="error")
+
+    @oc.kernel
+    def exchange(x: oc.types.NDArray[oc.i32, 1]):
+        for i in range(64):
+            x[i] = subgroup.shuffle(i, 0)
+
+    x = np.zeros(64, np.int32)
+    exchange(x)
+    assert (x == np.arange(64) // 32 * 32).all()
+
+
+@pytest.mark.no_device
+def test_a_kernel_is_lowered_anew_where_blocks_are_refused():
+    @oc.kernel
+    def wait():
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            block.sync()
+
+    wait()
+    oc.init(arch=oc.cpu, simt_on_cpu=False, log_level="error")
+    with pytest.raises(ValueError, match="requires a GPU backend"):
+        wait()
+    oc.init(arch=oc.cpu, log_level="error")
+    wait()

@@ -435,6 +435,10 @@ codes! {
         "A tile is loaded from a slice of an array, `t[:] = x[r0:r1, c0:c1]`, and products of columns are subtracted from it, `t -= oc.outer(a, b)`.";
     OuterProduct "OC1210" Type "`oc.outer` in another place than `tile -= oc.outer(a, b)`"
         "The product of two columns is never made: a tile subtracts it entry by entry. It stands alone on the right of `-=`, and its operands are numbers: each lane gives its entry.";
+    NoBlocks "OC1211" Value "blocks in a session without them"
+        "`oc.init(simt_on_cpu=False)` refuses on a CPU what needs blocks of threads, as Quadrants does. By default the threads of a block run in turn there, and the program means the same as on a GPU.";
+    NoSubgroups "OC1212" Compilation "subgroups in a session without them"
+        "`oc.init(simt_on_cpu=False)` refuses on a CPU what needs lanes of a subgroup, as Quadrants does. By default lanes run in turn there, and the program means the same as on a GPU.";
 }
 
 #[cfg(test)]

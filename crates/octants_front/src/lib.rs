@@ -75,6 +75,8 @@ pub struct LowerOptions {
     pub has_run: bool,
     /// Accesses of sparse fields say which element they are of, for those who compare accesses.
     pub names_elements: bool,
+    /// Threads form blocks; otherwise what only they do is refused.
+    pub has_blocks: bool,
     /// Bytes of memory that the threads of a block can share.
     pub max_shared_bytes: u32,
     /// The folder of the package: functions in its files are not the user's.
@@ -94,6 +96,7 @@ impl Default for LowerOptions {
             graph: false,
             has_run: false,
             names_elements: false,
+            has_blocks: true,
             max_shared_bytes: 227 << 10,
             library: None,
         }

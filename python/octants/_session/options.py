@@ -23,6 +23,7 @@ MEANINGFUL: dict[str, object] = {
     "num_compile_threads": 4,
     "random_seed": 0,
     "short_circuit_operators": True,
+    "simt_on_cpu": True,
     "unrolling_limit": 32,
     "print_full_traceback": False,
     "raise_on_templated_floats": False,

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from .._primitive_types import i32
-from ..exceptions import OctantsTypeError
+from ..exceptions import OctantsCompilationError, OctantsTypeError
+
+
+def refuse_cpu(size: int) -> None:
+    """Refuses tiles where the session has no blocks."""
+    raise OctantsCompilationError(f"oc.simt.Tile{size}x{size} requires a GPU backend with oc.init(simt_on_cpu=False)")
 
 
 def is_scalar_type(dtype) -> bool:

@@ -16,7 +16,7 @@ from .._matrix.types import vector
 from .._primitive_types import f32, f64
 from .._session import func
 from ..types import Template
-from ._compile_time import refuse_type, refuse_upper
+from ._compile_time import refuse_cpu, refuse_type, refuse_upper
 from ._primitives import invocation_id, shuffle
 
 
@@ -132,6 +132,8 @@ class TileType:
     @func
     def zeros(self, dtype: Template = None):
         """A tile of zeros, of ``f32`` or ``f64``; the session's type of reals, if nothing is said."""
+        if static(_session.cfg.arch.name == "cpu" and not _session.cfg.simt_on_cpu):
+            static(refuse_cpu(self.SIZE))
         of = static(_session.cfg.default_fp if dtype is None else dtype)
         if static(of not in self._structs):
             static(refuse_type(self.SIZE, of))

@@ -313,6 +313,7 @@ impl Runtime {
             graph: false,
             has_run: false,
             names_elements: false,
+            has_blocks: arch != Arch::Cpu || option(options, "simt_on_cpu")?,
             max_shared_bytes: LowerOptions::default().max_shared_bytes,
             library: Some(package_folder(py)?.into()),
         };

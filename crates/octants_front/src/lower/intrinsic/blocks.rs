@@ -3,7 +3,7 @@
 //! Iteration `i` of a loop over ranges is run by thread `i % block_dim` of a block, whose threads run its neighbours: where a thread stands follows
 //! from the loop's indices.
 
-use octants_diag::{Code, Span};
+use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::ops::{ArithOp, DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp, whole_number_of};
 use octants_ir::{Data, Scalar, Value};
 
@@ -16,6 +16,17 @@ use crate::lower::data::term::Term;
 use crate::lower::error::Fallible;
 
 impl<H: Host> Lowerer<'_, H> {
+    /// What is said where threads form no blocks.
+    pub(super) fn refused_without_blocks(&self, intrinsic: Intrinsic, span: Span) -> Box<Diagnostic> {
+        let code = if is_of_subgroup(intrinsic) { Code::NoSubgroups } else { Code::NoBlocks };
+        self.error_with_help(
+            code,
+            span,
+            format!("`{}` requires a GPU backend: the session has none", spelling(intrinsic)),
+            "leave `simt_on_cpu=False` out of `oc.init`: then the threads of a block run in turn on a CPU",
+        )
+    }
+
     /// The loop whose threads form blocks, here; `needs_all` if what is done needs all of them.
     fn blocks_around(
         &mut self,
@@ -357,6 +368,22 @@ impl ParallelNest {
     pub(crate) fn multiple(&self) -> u32 {
         whole_number_of(self.threads(), self.needs_block)
     }
+}
+
+/// Whether an intrinsic is about the threads of a block. How many there are is asked by functions of the library, which go on to one that is.
+pub(super) fn is_of_blocks(intrinsic: Intrinsic) -> bool {
+    use Intrinsic as I;
+    let of_block = matches!(
+        intrinsic,
+        I::SharedArray
+            | I::BlockSync
+            | I::BlockCount
+            | I::BlockFence
+            | I::ThreadIdx
+            | I::GlobalThreadIdx
+            | I::GridFence
+    );
+    of_block || is_of_subgroup(intrinsic)
 }
 
 fn is_of_subgroup(intrinsic: Intrinsic) -> bool {

@@ -90,6 +90,9 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Fallible<Term<H::Object>> {
         use Intrinsic as I;
+        if !self.options.has_blocks && blocks::is_of_blocks(intrinsic) {
+            return Err(self.refused_without_blocks(intrinsic, span));
+        }
         match intrinsic {
             I::Static => self.static_of(arguments.to_vec()),
             I::StaticAssert => self.static_assert(arguments, span),
