@@ -278,15 +278,16 @@ def test_addresses_are_those_of_the_layout():
 
 
 def test_hints_and_promises_change_nothing():
-    x = oc.field(oc.i32, shape=8)
+    x, y = oc.field(oc.i32, shape=8), oc.field(oc.i32, shape=8)
+    y.fill(1)
 
     @oc.kernel
     def f():
         oc.block_local(x)
-        oc.cache_read_only(x)
+        oc.cache_read_only(y)
         for i in x:
             j = oc.assume_in_range(i + 1, i, 0, 2)
-            x[oc.loop_unique(j - 1)] = j
+            x[oc.loop_unique(j - 1)] = j * y[i]
 
     f()
     assert np.array_equal(x.to_numpy(), np.arange(8) + 1)

@@ -287,6 +287,9 @@ codes! {
     StreamBlockInGraph "OC0526" Syntax "an `oc.stream_parallel` block in a kernel with `graph=True`"
         "A graph has no branches in this version. Leave `graph=True` out.";
 
+    ReadOnlyWritten "OC0527" Compilation "a loop that writes what it was said only to read"
+        "`oc.cache_read_only(x)` before a loop says that the loop only reads `x`. On a GPU such fields are loaded through a cache that does not see writes; loops whose reads and writes the compiler sees are loaded so in any case.";
+
     MissingArgument "OC0601" Syntax "a call without one of the arguments"
         "Every parameter without a default needs an argument.";
     UnexpectedArgument "OC0602" Syntax "a keyword that is not a parameter"

@@ -26,7 +26,7 @@ assume_in_range = _in_kernels(
 )
 block_local = _in_kernels("block_local", "``block_local(*fields)``: a hint that a block's threads share elements.")
 cache_read_only = _in_kernels(
-    "cache_read_only", "``cache_read_only(*fields)``: a hint that the loop writes none of them."
+    "cache_read_only", "``cache_read_only(*fields)``: before a loop that only reads these fields, which is checked."
 )
 stop_grad = _in_kernels(
     "stop_grad", "``stop_grad(*fields)``: what is loaded from them in this block counts as a constant in derivatives."

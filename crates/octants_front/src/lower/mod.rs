@@ -114,7 +114,7 @@ struct Lowerer<'a, H: Host> {
     parallel_nest: Option<data::flow::ParallelNest>,
     /// How many regions are open.
     nesting: usize,
-    next_loop: Option<LoopConfig>,
+    next_loop: Option<LoopConfig<H::Object>>,
     blocks: StreamBlocks,
     /// Functions of the kernel's own, by what they were compiled for.
     instances: Vec<data::function::Instance<H::Object>>,

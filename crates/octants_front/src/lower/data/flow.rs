@@ -104,14 +104,29 @@ pub(crate) struct StreamBlocks {
 }
 
 /// What `loop_config` said about the next loop.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LoopConfig {
+#[derive(Clone, Debug)]
+pub(crate) struct LoopConfig<O> {
     pub block_dim: Option<u32>,
     pub serialize: bool,
     pub parallelize: Option<u32>,
     pub name: Option<String>,
+    /// Fields that the loop only reads, and where that was said.
+    pub read_only: Vec<(O, Span)>,
     /// The latest call that said so.
     pub span: Option<Span>,
+}
+
+impl<O> Default for LoopConfig<O> {
+    fn default() -> Self {
+        Self {
+            block_dim: None,
+            serialize: false,
+            parallelize: None,
+            name: None,
+            read_only: Vec::new(),
+            span: None,
+        }
+    }
 }
 
 /// The parallel loop whose body is being lowered, and what its threads do together.

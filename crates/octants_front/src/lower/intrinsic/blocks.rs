@@ -314,7 +314,7 @@ impl<H: Host> Lowerer<'_, H> {
     pub(crate) fn block_of(
         &mut self,
         nest: &ParallelNest,
-        config: &LoopConfig,
+        config: &LoopConfig<H::Object>,
         span: Span,
     ) -> Fallible<Option<u32>> {
         let Some(first) = nest.together else { return Ok(config.block_dim) };

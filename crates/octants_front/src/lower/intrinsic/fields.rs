@@ -185,13 +185,14 @@ impl<H: Host> Lowerer<'_, H> {
         Ok(val.term)
     }
 
-    /// Hints about fields and nodes: what they say must be known, and costs nothing.
+    /// Hints about fields and nodes: what they say must be known, and costs nothing. That a loop only reads a field is held against it.
     pub(crate) fn field_hint(
         &mut self,
         intrinsic: Intrinsic,
         arguments: &[Argument<H::Object>],
     ) -> Fallible<Term<H::Object>> {
         for argument in arguments {
+            let argument = &self.placed_field(argument.clone())?;
             let rvalue = self.rvalue(argument.term.clone(), argument.span)?;
             if !self.is_field_or_node(&rvalue) {
                 let what = self.describe(&rvalue);
@@ -201,6 +202,9 @@ impl<H: Host> Lowerer<'_, H> {
                     format!("`{}` takes fields, not {what}", intrinsic.name()),
                     intrinsic.doc(),
                 ));
+            }
+            if let (Intrinsic::CacheReadOnly, Term::Object(field)) = (intrinsic, rvalue) {
+                self.next_loop.get_or_insert_default().read_only.push((field, argument.span));
             }
         }
         Ok(Term::None)

@@ -2,9 +2,10 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ArithOp, BitOp, BitUnary, CompareOp, Domain, ParallelFor};
-use octants_ir::{Builder, Const, Layout, OpKind, Scalar, Type, Value};
+use octants_ir::{Builder, Const, Layout, Op, OpData, OpKind, Scalar, Type, Value};
 
 use super::exits::{may_break, may_return};
+use crate::FieldParam;
 use crate::ast::{Expr, ExprKind, Name, Stmt};
 use crate::host::{Host, Meaning};
 use crate::lower::Lowerer;
@@ -44,6 +45,7 @@ impl<H: Host> Lowerer<'_, H> {
         let (range, grouped) = self.domain(iterable, iter.span)?;
         let targets = self.targets(target, &range, grouped)?;
         let nest = Nest { range, targets, body, span };
+        let (read_only, before) = (config.read_only.clone(), self.kernel.ops.len());
         if self.at_top_level() && !config.serialize {
             self.parallel_loop(&nest, config)?;
         } else {
@@ -57,7 +59,35 @@ impl<H: Host> Lowerer<'_, H> {
             }
             self.serial_loop(&nest)?;
         }
+        self.check_read_only(&read_only, before)?;
         Ok(Flow::Next)
+    }
+
+    /// Refuses a loop, lowered to the ops behind the first `before`, that writes a field which it was said only to read.
+    fn check_read_only(&self, fields: &[(H::Object, Span)], before: usize) -> Fallible<()> {
+        for (field, said) in fields {
+            let Some(number) = self.member_of(field) else { continue };
+            let is_of = |param: &FieldParam| match param.view {
+                None => param.field == number,
+                Some(view) => view.elements.is_some_and(|(field, _)| field == number),
+            };
+            let params = &self.kernel.regions[self.kernel.body].params;
+            let arrays: Vec<_> =
+                self.fields.iter().filter(|param| is_of(param)).map(|param| params[param.param]).collect();
+            let writes = |&(op, _): &(Op, &OpData)| {
+                let access = self.kernel.cell_access(op);
+                access.is_some_and(|access| access.writes && arrays.contains(&access.place.base()))
+            };
+            let Some((_, written)) = self.kernel.ops.iter().skip(before).find(writes) else { continue };
+            let at = self.kernel.locs[written.loc].span.unwrap_or(*said);
+            let name = self.text(*said);
+            let diagnostic = self
+                .diagnostic(Code::ReadOnlyWritten, at, format!("the loop writes `{name}`"))
+                .label(*said, "here it was said to be read only")
+                .help("leave it out of `oc.cache_read_only`, or read from one field and write to another");
+            return Err(Box::new(diagnostic));
+        }
+        Ok(())
     }
 
     /// What a loop runs over, and whether it has one variable for the whole index.
@@ -165,7 +195,7 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    fn parallel_loop(&mut self, nest: &Nest<'_>, config: LoopConfig) -> Fallible<()> {
+    fn parallel_loop(&mut self, nest: &Nest<'_>, config: LoopConfig<H::Object>) -> Fallible<()> {
         let axes = match &nest.range.layout {
             Some(layout) => (0..layout.rank()).collect(),
             None => nest.range.order.clone(),
