@@ -23,12 +23,13 @@ pub enum Class {
     Value,
     SyntaxWarning,
     UserWarning,
+    DeprecationWarning,
 }
 
 impl Class {
     pub fn severity(self) -> Severity {
         match self {
-            Self::SyntaxWarning | Self::UserWarning => Severity::Warning,
+            Self::SyntaxWarning | Self::UserWarning | Self::DeprecationWarning => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -47,6 +48,7 @@ impl Class {
             Self::Value => "ValueError",
             Self::SyntaxWarning => "SyntaxWarning",
             Self::UserWarning => "UserWarning",
+            Self::DeprecationWarning => "DeprecationWarning",
         }
     }
 }
@@ -402,6 +404,8 @@ codes! {
         "What `oc.loop_config(...)` says is about the next `for` loop of the same block. Here none follows.";
     EvaluatedAnew "OC1013" UserWarning "a plain Python function for whose results the kernel is compiled again and again"
         "A plain Python function that a kernel calls is called at each launch, and the kernel is compiled for what it gives. One that gives something else at each launch, or something of a class that it has just made, lets the kernel be compiled at each launch. Pass the value as an argument, or make the class once, outside of the function. Code for 64 results is kept at most.";
+    Deprecated "OC1014" DeprecationWarning "a name that another one has replaced"
+        "The old name does the same, for programs that were written when it was the only one. Write the new one.";
 
     DerivativeOverwritten "OC1101" Compilation "a derivative that needs a value which the kernel overwrites"
         "The derivative in reverse mode runs after the kernel and reads its arrays again. What was overwritten meanwhile is gone, unless the kernel was called inside of `oc.ad.Tape`, which keeps it. Or write to another array or to another element. Likewise, how often a loop runs that overwrites what is kept must not depend on what the kernel itself writes.";

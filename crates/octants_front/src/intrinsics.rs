@@ -28,6 +28,7 @@ intrinsics! {
     Static "static" "static(*values): its arguments are evaluated at compile time.";
     StaticAssert "static_assert" "static_assert(condition, message=None)";
     LibraryAssert "library_assert" "library_assert(condition, message): an assertion that is no matter of debug mode, for the library.";
+    Deprecated "deprecated" "deprecated(old, new): warns of the call of a function of the library, for the library.";
     StaticPrint "static_print" "static_print(*values): prints while compiling.";
     Range "range" "range(end), range(begin, end)";
     Ndrange "ndrange" "ndrange(*bounds, axes=None): each bound an integer or a pair (begin, end).";

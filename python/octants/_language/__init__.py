@@ -369,6 +369,12 @@ def library_assert(condition, message):
     raise _only_in_kernels("library_assert")
 
 
+@_marked("deprecated")
+def deprecated(old, new):
+    """Warns of the call of the function of the package's that says so, while compiling."""
+    raise _only_in_kernels("deprecated")
+
+
 @_marked("static_print")
 def static_print(*args, sep=" ", end="\n"):
     """Prints while compiling."""

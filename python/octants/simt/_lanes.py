@@ -6,9 +6,7 @@ A tile is an aligned run of ``2**log2_size`` lanes. Nothing here reads from a la
 
 from __future__ import annotations
 
-import warnings
-
-from .._language import cast, static, static_assert
+from .._language import cast, deprecated, static, static_assert
 from .._language.pyfunc import pyfunc
 from .._primitive_types import i32, u32, u64
 from .._session import func
@@ -46,18 +44,14 @@ def mem_fence():
 @func
 def barrier():
     """The old name of ``sync``."""
-    static(warnings.warn("simt.subgroup.barrier() is deprecated: use simt.subgroup.sync()", DeprecationWarning, 2))
+    deprecated("simt.subgroup.barrier", "simt.subgroup.sync")
     subgroup_sync()
 
 
 @func
 def memory_barrier():
     """The old name of ``mem_fence``."""
-    static(
-        warnings.warn(
-            "simt.subgroup.memory_barrier() is deprecated: use simt.subgroup.mem_fence()", DeprecationWarning, 2
-        )
-    )
+    deprecated("simt.subgroup.memory_barrier", "simt.subgroup.mem_fence")
     block_fence()
 
 
@@ -100,11 +94,7 @@ def ballot_first_n(predicate, n: Template):
 @func
 def ballot_full_subgroup(predicate):
     """The old name of ``ballot``."""
-    static(
-        warnings.warn(
-            "simt.subgroup.ballot_full_subgroup() is deprecated: use simt.subgroup.ballot()", DeprecationWarning, 2
-        )
-    )
+    deprecated("simt.subgroup.ballot_full_subgroup", "simt.subgroup.ballot")
     return ballot(predicate)
 
 

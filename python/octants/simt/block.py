@@ -6,9 +6,7 @@ All threads of the block make the call. A reduction or scan ends with a barrier 
 
 from __future__ import annotations
 
-import warnings
-
-from .._language import cast, static
+from .._language import cast, deprecated
 from .._primitive_types import i32
 from .._session import func
 from ._block_radix import radix_rank_match_atomic_or
@@ -87,5 +85,5 @@ def sync_any_nonzero(predicate):
 @func
 def mem_sync():
     """The old name of ``mem_fence``."""
-    static(warnings.warn("simt.block.mem_sync() is deprecated: use simt.block.mem_fence()", DeprecationWarning, 2))
+    deprecated("simt.block.mem_sync", "simt.block.mem_fence")
     mem_fence()

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from .._language import static
+from .._language import deprecated
 from .._session import func
 from ._primitives import grid_fence as mem_fence
 
@@ -15,5 +13,5 @@ __all__ = ["mem_fence", "memfence"]
 @func
 def memfence():
     """The old name of ``mem_fence``."""
-    static(warnings.warn("simt.grid.memfence() is deprecated: use simt.grid.mem_fence()", DeprecationWarning, 2))
+    deprecated("simt.grid.memfence", "simt.grid.mem_fence")
     mem_fence()

@@ -66,6 +66,7 @@ pub fn warn(py: Python<'_>, warnings: &[Diagnostic], map: &SourceMap) -> PyResul
     for warning in warnings {
         let category = match warning.class() {
             Class::SyntaxWarning => py.get_type::<pyo3::exceptions::PySyntaxWarning>(),
+            Class::DeprecationWarning => py.get_type::<pyo3::exceptions::PyDeprecationWarning>(),
             _ => py.get_type::<pyo3::exceptions::PyUserWarning>(),
         };
         let text = render_all(std::slice::from_ref(warning), map, Style::Plain);

@@ -97,6 +97,7 @@ impl<H: Host> Lowerer<'_, H> {
             I::Static => self.static_of(arguments.to_vec()),
             I::StaticAssert => self.static_assert(arguments, span),
             I::LibraryAssert => self.library_assert(arguments, span),
+            I::Deprecated => self.deprecated(arguments, span),
             I::StaticPrint => self.static_print(callee, arguments, span),
             I::Range => self.range(arguments, span),
             I::Ndrange => self.ndrange(callee, arguments, span),

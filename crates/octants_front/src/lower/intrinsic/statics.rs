@@ -1,6 +1,6 @@
 //! `static` and its relatives.
 
-use octants_diag::{Code, Span};
+use octants_diag::{Code, Diagnostic, Span};
 
 use crate::ast::{Expr, ExprKind, Keyword};
 use crate::host::{Host, Meaning};
@@ -61,6 +61,23 @@ impl<H: Host> Lowerer<'_, H> {
             Meaning::Intrinsic(intrinsic) => Some(intrinsic),
             _ => None,
         })
+    }
+
+    /// `deprecated(old, new)`: a warning at the call of the library's function that says so.
+    pub(crate) fn deprecated(
+        &mut self,
+        arguments: &[Argument<H::Object>],
+        span: Span,
+    ) -> Fallible<Term<H::Object>> {
+        let names = self.required(Intrinsic::Deprecated, arguments, ["old", "new"], span)?;
+        if let [Argument { term: Term::Str(old), .. }, Argument { term: Term::Str(new), .. }] = names {
+            let library = self.frames.iter().position(|frame| self.is_library(frame)).unwrap_or(0);
+            let call = self.frames[library].call.as_ref().map_or(span, |call| call.span);
+            let calls = self.calls().into_iter().take(library.saturating_sub(1)).collect();
+            let message = format!("{old}() is deprecated: use {new}()");
+            self.warn(Diagnostic::new(Code::Deprecated, message).at(call).called_from(calls));
+        }
+        Ok(Term::None)
     }
 
     /// Prints while compiling. Of what is known only when the kernel runs, type and source text.
