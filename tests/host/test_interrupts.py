@@ -451,3 +451,43 @@ def test_a_derivative_in_vectors_is_right_whatever_handlers_interrupt_it(tmp_pat
     """
     done = run(tmp_path, HEAD, program)
     assert done.returncode == 0, done.stderr
+
+
+WAITS_FOR_MEMORY = """
+class Rang(Exception):
+    pass
+
+
+def ring(*_):
+    raise Rang
+
+
+@oc.kernel
+def work(x: oc.types.NDArray[oc.f64, 1], n: oc.i32):
+    oc.loop_config(serialize=True)
+    for i in range(n):
+        x[i % 1000] = oc.sin(x[i % 1000] + 1.0)
+
+
+stream = oc.create_stream()
+x = oc.ndarray(oc.f64, 5 << 20)
+work(x, 10)
+work(x, MANY, qd_stream=stream)
+del x
+signal.signal(signal.SIGALRM, ring)
+# What was waited for is still on its way when the first wait was ended.
+for after in (0.3, 0.1):
+    signal.setitimer(signal.ITIMER_REAL, after)
+    begin = time.perf_counter()
+    try:
+        oc.ndarray(oc.f64, 5 << 20)
+    except Rang:
+        print("rang", time.perf_counter() - begin < 5)
+"""
+
+
+@pytest.mark.no_device
+def test_a_wait_for_memory_that_a_stream_uses_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setenv("OCTANTS_MEMORY_LIMIT", str(64 << 20))
+    done = run(tmp_path, HEAD, WAITS_FOR_MEMORY)
+    assert (done.stdout, done.returncode) == ("rang True\n" * 2, 0), done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use octants_hal::Cancel;
 use octants_ir::{Const, Data, Order, Scalar, TensorShape};
 use octants_runtime::{Context, HostQueue, Memory, MemoryError, Stride, Strided};
 
@@ -25,11 +26,18 @@ pub struct NdArray {
 impl NdArray {
     /// A zeroed array of scalars or small tensors, row-major. An empty `shape` is one element; an extent of zero is no element at all.
     pub fn new(session: &Session, element: Data, shape: &[i32]) -> Result<Self, Error> {
-        Self::with_order(session, element, shape, Order::ROW_MAJOR)
+        Self::with_order(session, element, shape, Order::ROW_MAJOR, &Cancel::new())
     }
 
-    /// Likewise, with its axes in another order in memory. Indices, extents and copies to and from the host know nothing of it.
-    pub fn with_order(session: &Session, element: Data, shape: &[i32], order: Order) -> Result<Self, Error> {
+    /// Likewise, with its axes in another order in memory. Indices, extents and copies to and from the host know nothing of it. Raising
+    /// `cancel` ends a wait for memory that is on its way back.
+    pub fn with_order(
+        session: &Session,
+        element: Data,
+        shape: &[i32],
+        order: Order,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
         if !order.fits(shape.len()) {
             return Err(Error::invalid(format!("an array of {} axes has no order {order}", shape.len())));
         }
@@ -37,8 +45,8 @@ impl NdArray {
             return Err(Error::invalid("an array holds scalars, vectors or matrices"));
         }
         let bytes = bytes_of(element, shape)?;
-        let memory =
-            Memory::allocate(session.context(), bytes).map_err(|error| not_allocated(error, refused))?;
+        let memory = Memory::allocate_or_cancel(session.context(), bytes, cancel)
+            .map_err(|error| not_allocated(error, refused))?;
         Ok(Self { memory: Arc::new(memory), element, shape: shape.into(), order })
     }
 

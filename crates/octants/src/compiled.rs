@@ -9,7 +9,7 @@ use octants_passes::analysis::{Course, Footprint, Touched, differs_each_time};
 use octants_passes::{LaunchOrder, Refusal};
 use octants_runtime::{
     Arguments, Context, DeferredFrees, ExternalStream, HostRange, LaunchEnv, LaunchFailure, LaunchPlan,
-    LiveStream, Memory, Mirror, Printed,
+    LiveStream, Memory, MemoryError, Mirror, Printed,
 };
 
 use crate::error::{Error, LaunchError};
@@ -220,11 +220,18 @@ impl CompiledKernel {
         Ok(event)
     }
 
-    /// Arrays of the host on the device, for one launch.
-    pub fn mirror(&self, ranges: &[HostRange], on: Option<&LiveStream>) -> Result<Mirror, Error> {
+    /// Arrays of the host on the device, for one launch. Raising `cancel` ends a wait for room.
+    pub fn mirror(
+        &self,
+        ranges: &[HostRange],
+        on: Option<&LiveStream>,
+        cancel: &Cancel,
+    ) -> Result<Mirror, Error> {
         self.context().check().map_err(|_| Error::Stale { what: "kernel" })?;
-        Mirror::new(self.context(), self.stream(on)?, ranges)
-            .map_err(|error| Error::after_launches(error, self.context()))
+        Mirror::new(self.context(), self.stream(on)?, ranges, cancel).map_err(|error| match error {
+            MemoryError::Device(error) => Error::after_launches(error, self.context()),
+            error => Error::of_memory(error, "kernel"),
+        })
     }
 
     /// Copies back what a launch wrote to arrays of the host.

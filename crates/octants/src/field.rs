@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use octants_front::{FieldKind, SparseLeaf};
+use octants_hal::Cancel;
 use octants_ir::{Const, Data, Layout, Scalar, SparseTree, TensorShape, sparse};
 use octants_runtime::{Context, HostQueue, HostSide, Memory, MemoryError, Stride, Strided};
 
@@ -76,21 +77,32 @@ const LEAST_POOL_BYTES: u64 = 1 << 20;
 impl Tree {
     /// Allocates the memory of a whole tree.
     pub fn new(session: &Session, outline: Outline) -> Result<Arc<Self>, Error> {
+        Self::new_or_cancel(session, outline, &Cancel::new())
+    }
+
+    /// Likewise; raising `cancel` ends a wait for memory that is on its way back.
+    pub fn new_or_cancel(session: &Session, outline: Outline, cancel: &Cancel) -> Result<Arc<Self>, Error> {
         let sizes = outline.sizes();
         if outline.is_sparse() {
-            return Self::sparse(session, outline, sizes);
+            return Self::sparse(session, outline, sizes, cancel);
         }
         let bytes = isize::try_from(sizes.tree()).ok().map(isize::cast_unsigned);
         let bytes = bytes.ok_or(Error::OutOfMemory { bytes: sizes.tree() })?;
         let context = Arc::clone(session.context());
-        let memory = Memory::allocate(&context, bytes).map_err(|error| not_allocated(error, refused))?;
+        let memory = Memory::allocate_or_cancel(&context, bytes, cancel)
+            .map_err(|error| not_allocated(error, refused))?;
         let base = memory.address().map_err(|_| STALE)?.0;
         let memory = RwLock::new(Some(Arc::new(memory)));
         Ok(Arc::new(Self { outline, sizes, sparse: None, context, memory, base: AtomicU64::new(base) }))
     }
 
     /// Reserves memory for the root's cell and the pools.
-    fn sparse(session: &Session, outline: Outline, sizes: Sizes) -> Result<Arc<Self>, Error> {
+    fn sparse(
+        session: &Session,
+        outline: Outline,
+        sizes: Sizes,
+        cancel: &Cancel,
+    ) -> Result<Arc<Self>, Error> {
         let context = Arc::clone(session.context());
         let grows = context.has_growing_ranges();
         let reserve = if grows { Memory::reserve_range } else { Memory::reserve };
@@ -100,7 +112,7 @@ impl Tree {
             let (tree, bytes) = lay_out(&outline, &sizes, pool_bytes)?;
             let bytes = isize::try_from(bytes).ok().map(isize::cast_unsigned);
             let bytes = bytes.ok_or(Error::OutOfMemory { bytes: u64::MAX })?;
-            match reserve(&context, bytes) {
+            match reserve(&context, bytes, cancel) {
                 Ok(memory) => break (tree, Arc::new(memory)),
                 // Less for each pool: an error when they are full is better than none of them.
                 Err(MemoryError::Device(_)) if pool_bytes > LEAST_POOL_BYTES => pool_bytes /= 2,

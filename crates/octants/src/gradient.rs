@@ -259,8 +259,8 @@ impl Gradient {
         }
         let loops = self.loop_memory(placed, args, on, cancel)?;
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
-        let memories = self.tape_arrays(placed, &loops, on)?;
-        let tickets = loops.iter().map(|memory| self.tickets(memory, on));
+        let memories = self.tape_arrays(placed, &loops, on, cancel)?;
+        let tickets = loops.iter().map(|memory| self.tickets(memory, on, cancel));
         let tickets = tickets.collect::<Result<Vec<_>, _>>()?;
         let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
         let slots = placed.params.loops.iter().zip(&loops);
@@ -296,11 +296,11 @@ impl Gradient {
         run: impl FnOnce(Arguments<'_>) -> R,
     ) -> Result<(R, u64), LaunchError> {
         let sizes = self.run_sizing(placed, args, on, cancel)?;
-        let arrays = if let Some(arrays) = self.full_arrays(placed, on) {
+        let arrays = if let Some(arrays) = self.full_arrays(placed, on, cancel) {
             arrays
         } else {
             let loops = self.divide(placed, &self.read_sizes(placed, &sizes, cancel)?)?;
-            self.tape_arrays(placed, &loops, on)?
+            self.tape_arrays(placed, &loops, on, cancel)?
         };
         let mismatch = || Error::internal("launch", "a derivative's arguments are not in its layout");
         let mut args = DerivedArguments::same(args, self.kernel.args()).ok_or_else(mismatch)?;
@@ -330,6 +330,7 @@ impl Gradient {
         &self,
         placed: &Tapes,
         on: Option<&'s LiveStream>,
+        cancel: &Cancel,
     ) -> Option<Vec<(i32, StreamMemory<'s>)>> {
         let context = self.kernel.context();
         let stream = on.map_or(context.default_stream(), LiveStream::stream);
@@ -342,7 +343,7 @@ impl Gradient {
         arrays
             .map(|(array, &cells)| {
                 let bytes = cells * u64::from(array.scalar.bytes());
-                let memory = StreamMemory::allocate(context, on, bytes as usize).ok()?;
+                let memory = StreamMemory::allocate(context, on, bytes as usize, cancel).ok()?;
                 Some((i32::try_from(cells).ok()?, memory))
             })
             .collect()
@@ -421,7 +422,8 @@ impl Gradient {
     ) -> Result<StreamMemory<'s>, LaunchError> {
         let (context, sizing) = (self.kernel.context(), tapes.sizing(cancel)?);
         let of_memory = |error| Error::of_memory(error, "gradient");
-        let memory = StreamMemory::allocate(context, on, tapes.sizes * 8 + tapes.params.loops.len() * 4);
+        let memory =
+            StreamMemory::allocate(context, on, tapes.sizes * 8 + tapes.params.loops.len() * 4, cancel);
         let memory = memory.map_err(of_memory)?;
         memory.fill_with_zeros().map_err(of_memory)?;
         let (layout, access) = (sizing.args(), sizing.access());
@@ -466,13 +468,14 @@ impl Gradient {
         &self,
         loop_memory: &LoopMemory,
         on: Option<&'s LiveStream>,
+        cancel: &Cancel,
     ) -> Result<(i32, StreamMemory<'s>), Error> {
         let of_memory = |error| Error::of_memory(error, "gradient");
         let columns = if loop_memory.slots < loop_memory.at_once { loop_memory.slots } else { 0 };
         let columns =
             i32::try_from(columns).map_err(|_| Error::internal("launch", "an array has too many columns"))?;
         let bytes = if columns > 0 { 4 } else { 0 };
-        let memory = StreamMemory::allocate(self.kernel.context(), on, bytes).map_err(of_memory)?;
+        let memory = StreamMemory::allocate(self.kernel.context(), on, bytes, cancel).map_err(of_memory)?;
         if columns > 0 {
             memory.fill_with_zeros().map_err(of_memory)?;
         }
@@ -485,6 +488,7 @@ impl Gradient {
         placed: &Tapes,
         loops: &[LoopMemory],
         on: Option<&'s LiveStream>,
+        cancel: &Cancel,
     ) -> Result<Vec<(i32, StreamMemory<'s>)>, Error> {
         let mut arrays = Vec::with_capacity(placed.params.arrays.len());
         for array in &placed.params.arrays {
@@ -496,7 +500,7 @@ impl Gradient {
             });
             let cells = cells.max().unwrap_or(0);
             let bytes = cells * u64::from(array.scalar.bytes());
-            let memory = StreamMemory::allocate(self.kernel.context(), on, bytes as usize);
+            let memory = StreamMemory::allocate(self.kernel.context(), on, bytes as usize, cancel);
             let memory = memory.map_err(|error| Error::of_memory(error, "gradient"))?;
             let cells =
                 i32::try_from(cells).map_err(|_| Error::internal("launch", "an array has too many cells"))?;

@@ -31,9 +31,8 @@ pub(crate) enum Command {
     FillScratch,
     Launch(TaskLaunch),
     Wait(Value),
-    /// The commands up to the join are those of branches, one branch after another.
+    /// The commands up to its end are those of branches, one branch after another.
     Fork(Fork),
-    Join,
 }
 
 /// A task, with the launch's block of arguments.
@@ -69,7 +68,7 @@ pub(crate) enum Value {
 /// What may run at the same time.
 pub(crate) struct Fork {
     pub branches: Vec<BranchCommands>,
-    /// The command behind the join.
+    /// The command behind those of the branches, which are joined before it.
     pub end: usize,
 }
 
@@ -175,7 +174,7 @@ impl Lowering<'_> {
             Schedule::Fork(branches) => {
                 self.records = self.records.max(branches.len());
                 let at = self.commands.len();
-                self.commands.push(Command::Join);
+                self.commands.push(Command::Fork(Fork { branches: Vec::new(), end: at }));
                 self.is_in_branch = true;
                 let branches = branches.iter().map(|branch| BranchCommands {
                     commands: self.branch(&branch.schedule),
@@ -183,7 +182,6 @@ impl Lowering<'_> {
                 });
                 let branches = branches.collect();
                 self.is_in_branch = false;
-                self.commands.push(Command::Join);
                 self.commands[at] = Command::Fork(Fork { branches, end: self.commands.len() });
             }
         }

@@ -351,18 +351,6 @@ impl Context {
         if self.device.is_immediate(stream) { Ok(()) } else { self.synchronise(stream) }
     }
 
-    /// Waits until all streams are past what they were told. Whether there was one to wait for; what failed there is the answer.
-    #[cold]
-    pub(crate) fn synchronise_all(&self) -> Result<bool, DeviceError> {
-        let made = self.table.streams();
-        let mut any = false;
-        for stream in self.streams_with(&made).filter(|&stream| self.is_busy(stream)) {
-            any = true;
-            self.synchronise(stream)?;
-        }
-        Ok(any)
-    }
-
     /// Unloads a module that nobody can launch any more, once no stream runs it. Does not wait.
     pub(crate) fn retire_module(&self, module: Module, functions: Vec<Function>) {
         if self.is_cut_off() {
@@ -379,13 +367,16 @@ impl Context {
     }
 
     /// The default stream, those that programs made, and those of branches.
-    fn streams_with<'a>(&'a self, made: &'a [Arc<StreamState>]) -> impl Iterator<Item = Stream> + 'a {
+    pub(crate) fn streams_with<'a>(
+        &'a self,
+        made: &'a [Arc<StreamState>],
+    ) -> impl Iterator<Item = Stream> + 'a {
         let made = made.iter().map(|state| state.stream());
         std::iter::once(self.default_stream()).chain(made).chain(self.streams.streams())
     }
 
     /// Whether the stream may run something that it was told before.
-    fn is_busy(&self, stream: Stream) -> bool {
+    pub(crate) fn is_busy(&self, stream: Stream) -> bool {
         // SAFETY: a context has live streams alone.
         !self.device.is_immediate(stream) && !unsafe { self.device.is_idle(stream) }
     }

@@ -118,20 +118,30 @@ impl From<DeviceError> for MemoryError {
 impl Memory {
     /// Zeroed memory.
     pub fn allocate(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
-        // SAFETY: the stream is live.
-        Self::born(context, bytes, |stream| unsafe { context.device().allocate(stream, bytes) })
+        Self::allocate_or_cancel(context, bytes, &NEVER)
     }
 
-    /// Zeroed memory of which only a part may ever be touched.
-    pub fn reserve(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
+    /// Likewise; raising `cancel` ends a wait for memory that is on its way back.
+    pub fn allocate_or_cancel(
+        context: &Arc<Context>,
+        bytes: usize,
+        cancel: &Cancel,
+    ) -> Result<Self, MemoryError> {
         // SAFETY: the stream is live.
-        Self::born(context, bytes, |stream| unsafe { context.device().reserve(stream, bytes) })
+        Self::born(context, bytes, cancel, |stream| unsafe { context.device().allocate(stream, bytes) })
+    }
+
+    /// Zeroed memory of which only a part may ever be touched. Raising `cancel` ends a wait.
+    pub fn reserve(context: &Arc<Context>, bytes: usize, cancel: &Cancel) -> Result<Self, MemoryError> {
+        // SAFETY: the stream is live.
+        Self::born(context, bytes, cancel, |stream| unsafe { context.device().reserve(stream, bytes) })
     }
 
     /// Memory that `allocate` gives, zeroed in the order of a stream.
     fn born(
         context: &Arc<Context>,
         bytes: usize,
+        cancel: &Cancel,
         allocate: impl Fn(Stream) -> Result<Address, DeviceError>,
     ) -> Result<Self, MemoryError> {
         context.check()?;
@@ -143,7 +153,7 @@ impl Memory {
         let apart = context.counts_writes() && context.has_made_streams();
         let births = if apart { Some(context.table().births(context)?) } else { None };
         let stream = births.as_ref().map_or(default, |births| births.stream());
-        let address = context.making_room(|| allocate(stream))?;
+        let address = context.making_room(cancel, || allocate(stream))?.ok_or(MemoryError::Cancelled)?;
         if births.is_some()
             && let Err(error) = context.order(stream, default)
         {
@@ -175,10 +185,11 @@ impl Memory {
     }
 
     /// A range of addresses that gets memory by [`Memory::back`]; a device that can do this has
-    /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES).
-    pub fn reserve_range(context: &Arc<Context>, bytes: usize) -> Result<Self, MemoryError> {
+    /// [`Capabilities::GROWING_RANGES`](octants_hal::Capabilities::GROWING_RANGES). Raising `cancel` ends a wait.
+    pub fn reserve_range(context: &Arc<Context>, bytes: usize, cancel: &Cancel) -> Result<Self, MemoryError> {
         context.check()?;
-        let address = context.making_room(|| context.device().reserve_range(bytes))?;
+        let address = context.making_room(cancel, || context.device().reserve_range(bytes))?;
+        let address = address.ok_or(MemoryError::Cancelled)?;
         Ok(Self::new(context, address, bytes))
     }
 

@@ -6,9 +6,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use octants_hal::{Address, DeviceError, Stream};
+use octants_hal::{Address, Cancel, DeviceError, Stream};
 
 use crate::context::Context;
+use crate::memory::MemoryError;
 
 /// Bytes of the host that an argument stands for.
 #[derive(Clone, Debug)]
@@ -79,8 +80,13 @@ impl Staging {
 }
 
 impl Mirror {
-    /// Copies the ranges to the device.
-    pub fn new(context: &Arc<Context>, stream: Stream, ranges: &[HostRange]) -> Result<Self, DeviceError> {
+    /// Copies the ranges to the device. Raising `cancel` ends a wait for room.
+    pub fn new(
+        context: &Arc<Context>,
+        stream: Stream,
+        ranges: &[HostRange],
+        cancel: &Cancel,
+    ) -> Result<Self, MemoryError> {
         let copies = Staging::of(ranges);
         let parts = Vec::with_capacity(copies.parts.len());
         let mut mirror = Self { context: Arc::clone(context), stream, copies, parts };
@@ -88,7 +94,8 @@ impl Mirror {
             let (from, bytes) = (host.start as *const u8, (host.end - host.start) as usize);
             // SAFETY: the stream is a live one of the context; whoever made the ranges vouches for the host's bytes.
             unsafe {
-                let device = context.making_room(|| context.device().allocate_scratch(stream, bytes))?;
+                let allocate = || context.device().allocate_scratch(stream, bytes);
+                let device = context.making_room(cancel, allocate)?.ok_or(MemoryError::Cancelled)?;
                 mirror.parts.push(device);
                 context.device().copy_to_device(stream, device, from, bytes)?;
             }
@@ -147,7 +154,7 @@ mod tests {
         assert_eq!(copies.back, [(1, 0..8), (0, 8..24)]);
         let device = Arc::new(NullDevice::new());
         let context = Context::new(device.clone());
-        let mirror = Mirror::new(&context, Stream(0), &ranges).unwrap();
+        let mirror = Mirror::new(&context, Stream(0), &ranges, &Cancel::new()).unwrap();
         assert_eq!(mirror.address(0x18).0, mirror.address(0x10).0 + 8);
         assert_eq!(mirror.address(0x80), Address::NULL);
         mirror.copy_back().unwrap();

@@ -4,9 +4,10 @@
 //! everything, and memory that one other stream alone uses goes back in the order of that. What none uses goes back in the order of its zeros. Else memory waits
 //! for a point in the queue of each stream, and whoever next allocates, releases or waits for all streams gives it back.
 
-use std::sync::{Arc, PoisonError};
+use std::cell::RefCell;
+use std::sync::{Arc, PoisonError, TryLockError};
 
-use octants_hal::{Address, DeviceError, Stream};
+use octants_hal::{Address, Cancel, DeviceError, Stream};
 use smallvec::SmallVec;
 
 use crate::context::Context;
@@ -22,6 +23,14 @@ pub(crate) struct ReleasedMemory {
     bytes: usize,
     /// In the queue of each stream, behind what uses the memory.
     points: SmallVec<[KeptEvent; 3]>,
+}
+
+/// What became of a wait for streams.
+enum Waited {
+    /// None had anything to do.
+    Idle,
+    Done,
+    Cancelled,
 }
 
 impl Context {
@@ -89,28 +98,80 @@ impl Context {
         self.free_passed(&passed);
     }
 
-    /// Allocates; if there is no room, once more when all that is on its way back has arrived: what was released, then what stands in the queues of streams.
+    /// Allocates; if there is no room, once more when all that is on its way back has arrived: what was released, then what stands in the queues of streams. Raising
+    /// `cancel` ends the waits: then there is nothing, and what was waited for stays on its way.
     pub(crate) fn making_room<R>(
         &self,
+        cancel: &Cancel,
         allocate: impl Fn() -> Result<R, DeviceError>,
-    ) -> Result<R, DeviceError> {
+    ) -> Result<Option<R>, DeviceError> {
         match allocate() {
-            Err(DeviceError::OutOfMemory { .. }) => {
-                self.free_all_released();
-                match allocate() {
-                    Err(DeviceError::OutOfMemory { .. }) if self.synchronise_all()? => allocate(),
-                    allocated => allocated,
-                }
-            }
-            allocated => allocated,
+            Err(DeviceError::OutOfMemory { .. }) => {}
+            allocated => return allocated.map(Some),
+        }
+        if !self.wait_for_released(cancel)? {
+            return Ok(None);
+        }
+        match allocate() {
+            Err(error @ DeviceError::OutOfMemory { .. }) => match self.wait_for_busy(cancel)? {
+                Waited::Cancelled => Ok(None),
+                Waited::Idle => Err(error),
+                Waited::Done => allocate().map(Some),
+            },
+            allocated => allocated.map(Some),
         }
     }
 
-    /// Gives back all that is on its way, after waiting for it, also if another thread is at it.
+    /// Gives back all that is on its way, after waiting for it, also if another thread is at it. The answer is false if `cancel` was raised first.
+    #[cold]
+    fn wait_for_released(&self, cancel: &Cancel) -> Result<bool, DeviceError> {
+        let held = RefCell::new(None);
+        let hold = || {
+            *held.borrow_mut() = match self.freeing().try_lock() {
+                Ok(freeing) => Some(freeing),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            Ok(held.borrow().is_some())
+        };
+        if !self.wait_until(hold, cancel, &mut || {})? {
+            return Ok(false);
+        }
+        let mut rest = self.releases().take_all().into_iter();
+        while let Some((streams, released)) = rest.next() {
+            // SAFETY: the event is kept. If it cannot be asked, the device is past running anything.
+            let is_past =
+                |event: &KeptEvent| unsafe { self.device().poll_event(event.event()) }.unwrap_or(true);
+            if self.wait_until(|| Ok(released.points.iter().all(is_past)), cancel, &mut || {})? {
+                self.free_passed(&[released]);
+            } else {
+                self.releases().add(streams, released);
+                rest.for_each(|(streams, released)| self.releases().add(streams, released));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until all streams are past what they were told before this call.
+    #[cold]
+    fn wait_for_busy(&self, cancel: &Cancel) -> Result<Waited, DeviceError> {
+        let made = self.table().streams();
+        let mut waited = Waited::Idle;
+        for stream in self.streams_with(&made).filter(|&stream| self.is_busy(stream)) {
+            if !self.wait(stream, cancel, &mut || {})? {
+                return Ok(Waited::Cancelled);
+            }
+            waited = Waited::Done;
+        }
+        Ok(waited)
+    }
+
+    /// Gives back all that is on its way when the context ends.
     #[cold]
     pub(crate) fn free_all_released(&self) {
         let _freeing = self.freeing().lock().unwrap_or_else(PoisonError::into_inner);
-        let released = self.releases().take_all();
+        let released: Vec<_> = self.releases().take_all().into_iter().map(|(_, released)| released).collect();
         for event in released.iter().flat_map(|released| &released.points) {
             // SAFETY: the event is kept. If waiting fails, the device is past running anything.
             drop(unsafe { self.device().synchronise_event(event.event()) });

@@ -92,10 +92,14 @@ impl<T> Releases<T> {
         first
     }
 
-    /// Takes all out: the caller waits for their points.
-    pub fn take_all(&self) -> Vec<T> {
+    /// Takes all out, with their streams: the caller waits for their points.
+    pub fn take_all(&self) -> Vec<(Streams, T)> {
         let groups = std::mem::take(&mut *self.groups());
         self.any.store(false, Ordering::Release);
-        groups.into_iter().flat_map(|group| group.waiting).collect()
+        let with_streams = |group: Group<T>| {
+            let Group { streams, waiting } = group;
+            waiting.into_iter().map(move |what| (streams.clone(), what))
+        };
+        groups.into_iter().flat_map(with_streams).collect()
     }
 }

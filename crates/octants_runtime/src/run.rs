@@ -165,7 +165,7 @@ unsafe fn run_on_device<I>(
     let ring_queue = context.prints.filter(|_| !owner.sees_host_memory());
     let cancel = context.cancel;
     // SAFETY: the caller's stream is live.
-    let scratch = unsafe { Scratch::new(owner, context.stream, list.scratch.bytes())? };
+    let scratch = unsafe { Scratch::new(owner, context.stream, list.scratch.bytes(), cancel)? };
     context.memory.temps = scratch.address();
     if owner.sees_host_memory() {
         context.memory.fault = Address::of(owner.no_fault());

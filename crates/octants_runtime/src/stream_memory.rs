@@ -22,10 +22,12 @@ pub struct StreamMemory<'s> {
 }
 
 impl<'s> StreamMemory<'s> {
+    /// Raising `cancel` ends a wait for memory that is on its way back.
     pub fn allocate(
         context: &Arc<Context>,
         on: Option<&'s LiveStream>,
         bytes: usize,
+        cancel: &Cancel,
     ) -> Result<Self, MemoryError> {
         context.check()?;
         let stream = match on {
@@ -37,7 +39,8 @@ impl<'s> StreamMemory<'s> {
             Address::NULL
         } else {
             // SAFETY: the stream is live.
-            context.making_room(|| unsafe { context.device().allocate_scratch(stream, bytes) })?
+            let allocate = || unsafe { context.device().allocate_scratch(stream, bytes) };
+            context.making_room(cancel, allocate)?.ok_or(MemoryError::Cancelled)?
         };
         context.count_allocation(bytes);
         Ok(Self { context: Arc::clone(context), stream, _live: on, address, bytes })

@@ -6,13 +6,15 @@
 mod setup;
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use octants_hal::null::NullDevice;
 use octants_hal::{Cancel, Capabilities, Stream, StreamPriority};
 use octants_ir::Scalar;
 use octants_runtime::{
-    Context, ExternalStream, HostQueue, Invocation, LaunchEnv, LaunchPlan, LiveStream, Memory, MemoryError,
-    StreamHandle,
+    Context, ExternalStream, HostQueue, Invocation, LaunchEnv, LaunchFailure, LaunchPlan, LiveStream, Memory,
+    MemoryError, StreamHandle,
 };
 use setup::{Maker, NEVER, plan, setup_with};
 
@@ -356,13 +358,46 @@ fn who_finds_no_memory_waits_for_what_is_on_its_way_back() {
         let freed = |device: &NullDevice| device.take_trace().iter().any(|line| line.starts_with(&free));
         assert!(!freed(&device));
         device.run_out_next(verb);
-        let a = memory(&context);
-        if verb == "allocate_scratch" {
-            launch(&plan, None, &a);
-        }
-        assert!(freed(&device), "{verb}");
-        device.set_busy(live.stream(), false);
+        let (device, busy) = (&device, live.stream());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                device.set_busy(busy, false);
+            });
+            let a = memory(&context);
+            if verb == "allocate_scratch" {
+                launch(&plan, None, &a);
+            }
+        });
+        assert!(freed(device), "{verb}");
     }
+}
+
+#[test]
+fn a_wait_for_memory_that_is_on_its_way_back_can_be_ended() {
+    let (device, context, plan) = start();
+    let (one, a) = (stream(&context), memory(&context));
+    let live = one.live().unwrap();
+    let stop = Cancel::new();
+    stop.raise();
+    let used = Memory::allocate(&context, 24).unwrap();
+    device.set_busy(live.stream(), true);
+    used.after_launch(&live);
+    drop(used);
+    device.run_out_next("allocate");
+    let allocated = Memory::allocate_or_cancel(&context, 40, &stop).err();
+    assert!(matches!(allocated, Some(MemoryError::Cancelled)), "{allocated:?}");
+    // A launch waits for room for its temporaries, and for nothing else.
+    device.run_out_next("allocate_scratch");
+    let f32s = Scalar::F32.into();
+    let invocation = Invocation::new(&plan).array(&a, f32s, &[10]).unwrap().array(&a, f32s, &[10]).unwrap();
+    let launched = invocation.launch(&mut [], LaunchEnv::plain(Stream(0), &stop)).unwrap();
+    assert!(matches!(launched, Err(LaunchFailure::Cancelled)), "{launched:?}");
+    // What was waited for stays on its way, and goes back when its stream is past it.
+    assert!(!device.take_trace().iter().any(|line| line.starts_with("free 24 ")));
+    device.set_busy(live.stream(), false);
+    memory(&context);
+    assert!(device.take_trace().iter().any(|line| line.starts_with("free 24 ")));
 }
 
 /// A host write that a busy default stream was told before its launches is waited for by a mark, not by the stream's end.

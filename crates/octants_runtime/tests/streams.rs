@@ -251,7 +251,7 @@ fn a_mirror_is_in_the_order_of_its_stream() {
     let mut host = [0_u8; 16];
     // SAFETY: the array outlives the mirror.
     let range = unsafe { octants_runtime::HostRange::new(host.as_mut_ptr() as u64, 16, true) };
-    let mirror = Mirror::new(&context, one.live().unwrap().stream(), &[range]).unwrap();
+    let mirror = Mirror::new(&context, one.live().unwrap().stream(), &[range], &Cancel::new()).unwrap();
     mirror.copy_back().unwrap();
     drop(mirror);
     assert_eq!(

@@ -14,7 +14,6 @@ use crate::arrays::field_index;
 use crate::arrays::shared::{self, Shared};
 use crate::arrays::write_log::HostAccess;
 use crate::arrays::{tensor, write_log};
-use crate::gateway::under_way::Outside;
 use crate::gateway::{errors, interrupt};
 use crate::interop::{host_memory, numpy};
 use crate::session::runtime::Runtime;
@@ -227,9 +226,11 @@ impl Ndarray {
         let extents = extents(shape)?;
         let order = order(layout, extents.len())?;
         let current = runtime.get().current(py)?;
-        let array = py
-            .outside(|| NdArray::with_order(&current.session, element, &extents, order))
-            .map_err(|error| Self::failed(py, &error))?;
+        let array = interrupt::waiting_or(
+            py,
+            |cancel| NdArray::with_order(&current.session, element, &extents, order, cancel),
+            Self::failed,
+        )?;
         Ok(Exporter::with(Self { array, runtime: runtime.clone().unbind() }))
     }
 

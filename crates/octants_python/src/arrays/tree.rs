@@ -8,8 +8,8 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::gateway::errors;
 use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, interrupt};
 use crate::session::runtime::Runtime;
 use crate::values::dtype::DataType;
 use crate::values::host_only;
@@ -205,8 +205,8 @@ impl Tree {
             State::Growing(outline) => outline.clone(),
             State::Finished(_) => return Err(finalized(py)),
         };
-        let tree = py.outside(|| octants::Tree::new(&self.session, outline));
-        let tree = tree.map_err(|error| errors::from_error(py, &error))?;
+        let tree =
+            interrupt::waiting(py, |cancel| octants::Tree::new_or_cancel(&self.session, outline, cancel))?;
         *self.state() = State::Finished(tree);
         Ok(())
     }

@@ -28,8 +28,10 @@ static REQUEST: Cancel = Cancel::confirmed_by(confirm);
 static NEVER: Cancel = Cancel::new();
 /// Whether the running launch or compilation is to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// What a handler raised.
+/// What a handler raised in the innermost scope, which takes it when it ends.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+/// What was raised that no scope was there to take: the interpreter raises it before it runs other code, or the next scope when it begins.
+static UNTOLD: Mutex<Option<PyErr>> = Mutex::new(None);
 /// The handler that ours calls on, Python's; 0 before ours is installed.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 /// When Ctrl-C was pressed, in milliseconds since the first one could be; 0 if it was not.
@@ -148,6 +150,9 @@ impl SignalScope {
         REQUEST.lower();
         ENDING.store(false, Ordering::Relaxed);
         PRESSED.store(0, Ordering::Relaxed);
+        if let Some(untold) = take(&UNTOLD) {
+            return Err(untold);
+        }
         py.check_signals()?;
         watcher::begin();
         Ok(Self { main: true })
@@ -183,8 +188,8 @@ impl Drop for SignalScope {
         }
         watcher::end();
         // The work ended by an error of its own before anybody asked: Python raises it as soon as its own code goes on.
-        if RAISED.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            raise_in_python();
+        if let Some(raised) = take(&RAISED) {
+            raise_in_python(raised);
         }
     }
 }
@@ -236,33 +241,41 @@ pub fn raise_later(py: Python<'_>, error: PyErr) {
         error.write_unraisable(py, None);
         return;
     }
-    let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
-    if raised.is_none() {
-        *raised = Some(error);
-    }
-    drop(raised);
-    raise_in_python();
+    raise_in_python(error);
 }
 
-/// What a handler raised is raised by the interpreter, as soon as it runs code.
-fn raise_in_python() {
+/// Has the interpreter raise something, as soon as it runs code. Of several, the first.
+fn raise_in_python(error: PyErr) {
+    UNTOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     // SAFETY: a function of that signature, which needs no argument.
     unsafe { pyo3::ffi::Py_AddPendingCall(Some(raise_now), std::ptr::null_mut()) };
 }
 
 /// Called by the interpreter, on the main thread.
 extern "C" fn raise_now(_: *mut std::ffi::c_void) -> libc::c_int {
-    let Some(raised) = take_raised() else { return 0 };
+    let Some(raised) = take(&UNTOLD) else { return 0 };
     Python::attach(|py| raised.restore(py));
     -1
 }
 
 /// Runs a wait for a device. Signals are handled meanwhile; a handler's exception ends it.
-pub fn waiting(py: Python<'_>, wait: impl FnOnce(&Cancel) -> Result<(), Error> + Send) -> PyResult<()> {
+pub fn waiting<T: Send>(
+    py: Python<'_>,
+    wait: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    waiting_or(py, wait, errors::from_error)
+}
+
+/// Likewise, with exceptions of the caller's.
+pub fn waiting_or<T: Send>(
+    py: Python<'_>,
+    wait: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
+    exception: impl FnOnce(Python<'_>, &Error) -> PyErr,
+) -> PyResult<T> {
     let signals = SignalScope::begin(py)?;
     let waited = py.outside(|| wait(signals.request()));
     let was_cancelled = matches!(waited, Err(Error::Cancelled));
-    signals.finish(py, waited, was_cancelled, errors::from_error)
+    signals.finish(py, waited, was_cancelled, exception)
 }
 
 /// The request that a launch looks at which is over before anybody could raise it.
@@ -272,7 +285,22 @@ pub fn never() -> &'static Cancel {
 
 /// What the handler raised that ended the launch.
 pub fn take_raised() -> Option<PyErr> {
-    RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
+    take(&RAISED)
+}
+
+fn take(place: &Mutex<Option<PyErr>>) -> Option<PyErr> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// To be called in a forked child, with the interpreter's lock. What was to be raised in the thread that was the main one is that thread's, which does not
+/// go on here if another one forked.
+pub fn after_fork_in_child() {
+    if MAIN.load(Ordering::Relaxed) != this_thread() {
+        for place in [&RAISED, &UNTOLD] {
+            // A thread that is not there any more may have locked it.
+            drop(place.try_lock().ok().and_then(|mut raised| raised.take()));
+        }
+    }
 }
 
 /// Whether a signal's handler runs that is Python code. Python calls it with the number of the signal and the frame that it interrupted, which is the one
@@ -349,8 +377,8 @@ fn this_thread() -> usize {
 
 /// The thread that notices long launches. It sleeps while there are none.
 mod watcher {
-    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-    use std::sync::{Mutex, PoisonError};
+    use std::ptr;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
     use std::thread::{self, Thread};
     use std::time::Duration;
 
@@ -363,7 +391,8 @@ mod watcher {
     static ASLEEP: AtomicBool = AtomicBool::new(false);
     /// Whether the thread exists in this process.
     static EXISTS: AtomicBool = AtomicBool::new(false);
-    static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+    /// A pointer, since a forked child may find a lock taken by a thread that does not exist there. Never freed: there is one for each process.
+    static THREAD: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
 
     /// Intervals without a launch before it sleeps: one second. Chosen, not measured.
     const MAX_IDLE_INTERVALS: u32 = 50;
@@ -401,16 +430,14 @@ mod watcher {
         EXISTS.store(true, Ordering::Relaxed);
         // Without the thread only signals that are known already are noticed.
         if let Ok(spawned) = thread::Builder::new().name("octants-signals".to_owned()).spawn(watch) {
-            // A forked child may find it locked by a thread that does not exist there.
-            if let Ok(mut place) = THREAD.try_lock() {
-                *place = Some(spawned.thread().clone());
-            }
+            THREAD.store(Box::into_raw(Box::new(spawned.thread().clone())), Ordering::Release);
         }
     }
 
     #[cold]
     fn wake() {
-        if let Some(thread) = &*THREAD.lock().unwrap_or_else(PoisonError::into_inner) {
+        // SAFETY: nothing, or a thread's handle that stays.
+        if let Some(thread) = unsafe { THREAD.load(Ordering::Acquire).as_ref() } {
             thread.unpark();
         }
     }

@@ -13,8 +13,7 @@ use smallvec::SmallVec;
 use super::block::Words;
 use super::staging::{self, StagingCopy};
 use crate::arrays::ndarray::Ndarray;
-use crate::gateway::errors;
-use crate::gateway::under_way::Outside;
+use crate::gateway::{errors, interrupt};
 use crate::host::evaluation::LaunchEvaluations;
 use crate::interop::numpy;
 
@@ -184,8 +183,7 @@ impl<'py> LaunchArguments<'py> {
             return Ok(None);
         }
         let ranges: Vec<_> = self.host.iter().map(|array| array.range.clone()).collect();
-        let mirror =
-            py.outside(|| compiled.mirror(&ranges, on)).map_err(|error| errors::from_error(py, &error))?;
+        let mirror = interrupt::waiting(py, |cancel| compiled.mirror(&ranges, on, cancel))?;
         for MirroredArray { at, range, first } in &self.host {
             let address = mirror.address(range.address()).0 + first;
             self.block.bytes_mut()[*at..*at + 8].copy_from_slice(&address.to_le_bytes());

@@ -371,6 +371,7 @@ impl Runtime {
     /// To be called first in a forked child: what it may not use refuses from now on.
     fn after_fork_in_child(&self) {
         octants::forked::in_child();
+        interrupt::after_fork_in_child();
         if let Some(current) = self.get().filter(|current| current.session.is_cut_off()) {
             current.session.cut_off();
             // Code of that session fits nothing any more.

@@ -31,12 +31,13 @@ impl CommandList {
         }
         let mut fork: Option<&Fork> = None;
         for (at, command) in self.commands.iter().enumerate() {
+            if fork.is_some_and(|fork| fork.end == at) {
+                out.push_str("join\n");
+                fork = None;
+            }
             let branches = fork.map_or(&[][..], |fork| &fork.branches);
             if let Some(branch) = branches.iter().position(|branch| branch.commands.start == at) {
                 writeln!(out, "  branch {branch}:")?;
-            }
-            if matches!(command, Command::Join) {
-                fork = None;
             }
             out.push_str(if fork.is_some() { "    " } else { "" });
             match command {
@@ -48,8 +49,10 @@ impl CommandList {
                     writeln!(out, "fork {}", begun.branches.len())?;
                     fork = Some(begun);
                 }
-                Command::Join => writeln!(out, "join")?,
             }
+        }
+        if fork.is_some() {
+            out.push_str("join\n");
         }
         Ok(())
     }

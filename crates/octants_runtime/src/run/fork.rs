@@ -207,9 +207,7 @@ impl<I> Run<'_, I> {
                         self.read_temps()?;
                     }
                 }
-                Command::FillScratch | Command::Fork(_) | Command::Join => {
-                    unreachable!("stands in no branch")
-                }
+                Command::FillScratch | Command::Fork(_) => unreachable!("stands in no branch"),
             }
             lane.commands.start += 1;
         }

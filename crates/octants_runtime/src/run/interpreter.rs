@@ -62,8 +62,6 @@ impl<I> Run<'_, I> {
                         at = fork.end;
                     }
                 }
-                // In order, there is nothing to join.
-                Command::Join => {}
             }
         }
         Ok(())

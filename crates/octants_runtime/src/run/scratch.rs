@@ -1,7 +1,8 @@
 //! Memory of the device that the tasks of one launch share: temporaries, and counters of prints.
 
-use octants_hal::{Address, DeviceError, Stream};
+use octants_hal::{Address, Cancel, DeviceError, Stream};
 
+use super::RunError;
 use crate::context::Context;
 
 /// It goes back when its stream has passed what was told until then.
@@ -15,12 +16,18 @@ pub(super) struct Scratch<'a> {
 impl<'a> Scratch<'a> {
     /// # Safety
     /// The stream is live as long as this.
-    pub unsafe fn new(owner: &'a Context, stream: Stream, bytes: usize) -> Result<Self, DeviceError> {
+    pub unsafe fn new(
+        owner: &'a Context,
+        stream: Stream,
+        bytes: usize,
+        cancel: &Cancel,
+    ) -> Result<Self, RunError> {
         let address = if bytes == 0 {
             Address::NULL
         } else {
             // SAFETY: the caller says so.
-            owner.making_room(|| unsafe { owner.device().allocate_scratch(stream, bytes) })?
+            let allocate = || unsafe { owner.device().allocate_scratch(stream, bytes) };
+            owner.making_room(cancel, allocate)?.ok_or(RunError::Cancelled)?
         };
         Ok(Self { owner, stream, address, bytes })
     }

@@ -166,7 +166,7 @@ impl Memory {
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at(count);
             let end = now.last().map_or(begin, |last| last.packed + last.bytes());
-            let sent = StreamMemory::allocate(self.context(), queue.stream, end - begin)?;
+            let sent = StreamMemory::allocate(self.context(), queue.stream, end - begin, queue.cancel)?;
             let to = self.noted_address()?;
             // SAFETY: the elements lie inside this allocation and do not overlap; as many bytes are sent as there is room for.
             unsafe {
