@@ -115,6 +115,10 @@ EXAMPLES = {
     "springs": ("--iterations", "1"),
     "throw_jelly": ("--iterations", "1"),
     "overlap": ("--steps", "10"),
+    "bifurcation": ("--size", "16", "--steps", "10"),
+    "path_tracer": ("--size", "16", "--steps", "1"),
+    "cosines": ("--size", "64"),
+    "scattered_data": ("--size", "32"),
     "first_program": (),
 }
 
