@@ -155,14 +155,14 @@ def test_shared_arrays_that_do_not_fit(arch):
     def together():
         oc.loop_config(block_dim=32)
         for i in range(32):
-            a = block.SharedArray((100, 256), oc.f32)
-            b = block.SharedArray((200, 256), oc.f32)  # here
+            a = block.SharedArray((100, 256), oc.f32)  # here
+            b = block.SharedArray((200, 256), oc.f32)
             a[0, i], b[0, i] = 1.0, 2.0
             block.sync()
             a[1, i] = b[0, 31 - i] + a[0, 31 - i]
 
-    assert "its arrays take 2097152, 2097152 of them here" in refused(alone, oc.OctantsCompilationError)
-    assert "its arrays take 307200, 204800 of them here" in refused(together, oc.OctantsCompilationError)
+    assert "and this array takes 2097152" in refused(alone, oc.OctantsCompilationError)
+    assert "its arrays take 307200, 102400 of them here" in refused(together, oc.OctantsCompilationError)
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------------

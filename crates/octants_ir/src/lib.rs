@@ -15,6 +15,7 @@ pub mod ops;
 pub mod order;
 pub mod plan;
 pub mod rewrite;
+pub mod shared_layout;
 pub mod site;
 pub mod sparse;
 pub mod special;
@@ -36,6 +37,7 @@ pub use plan::{
     Access, ArgKind, ArgLayout, ArgSlot, Bound, Branch, Copied, LaunchUses, Plan, ResultLayout, ResultSlot,
     RunTime, Schedule, Task, TempLayout, TempSlot,
 };
+pub use shared_layout::{SharedArray, SharedLayout};
 pub use site::{Site, SiteKind, SiteNumbers, SiteScope, SiteTable, Together};
 pub use sparse::SparseTree;
 pub use types::{ArrayType, Boundary, Data, Scalar, StructType, TensorShape, TensorType, Type};

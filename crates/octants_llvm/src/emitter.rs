@@ -6,7 +6,8 @@
 use octants_ir::ops::MathUnary;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::{
-    Const, Func, Kernel, Op, OpKind, Region, Scalar, SideTable, SiteNumbers, SiteScope, Type, Value,
+    Const, Func, Kernel, Op, OpKind, Region, Scalar, SharedLayout, SideTable, SiteNumbers, SiteScope, Type,
+    Value,
 };
 
 use crate::alias::Scopes;
@@ -136,8 +137,10 @@ pub(crate) struct Emitter<'k> {
     pub unwritten: Vec<usize>,
     /// Parameters whose array is a copy that the threads of a block share.
     pub shared: Vec<usize>,
-    /// Bytes of the block's memory that arrays have taken.
-    pub block_bytes: u64,
+    /// The arrays in the block's memory.
+    pub block_memory: SharedLayout,
+    /// Where they lie, on a target that has no such memory, if some of them overlap.
+    pub overlapped: Option<Ptr>,
     /// Threads of a block, where they do something together.
     pub block_threads: Option<u32>,
     pub temps: Option<Ptr>,
@@ -191,7 +194,8 @@ impl<'k> Emitter<'k> {
             copied: Vec::new(),
             unwritten: Vec::new(),
             shared: Vec::new(),
-            block_bytes: 0,
+            block_memory: SharedLayout::default(),
+            overlapped: None,
             block_threads: None,
             temps: None,
             results: None,

@@ -7,7 +7,7 @@
 use octants_hal::LaunchShape;
 use octants_ir::ops::{ArithOp, MathOp, MathUnary, Scope, ShuffleOp};
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Kernel, Op, OpKind, Region, Scalar, Value};
+use octants_ir::{Kernel, Op, OpKind, Region, Scalar, SharedArray, Value};
 
 use crate::emitter::Emitter;
 use crate::module::{Module, Node};
@@ -172,8 +172,8 @@ pub(crate) trait TargetLowering {
     /// The private copy that this thread has of an array, by its position among those of the task.
     fn private_copy(&self, e: &mut Emitter<'_>, position: usize) -> Ptr;
 
-    /// Memory of the block that runs, so many bytes from a place on that no other array of the task has.
-    fn block_memory(&self, e: &mut Emitter<'_>, start: u64, bytes: u64) -> Ptr;
+    /// Where an array lies in the memory of the block that runs.
+    fn shared_array(&self, e: &mut Emitter<'_>, array: SharedArray) -> Ptr;
 
     /// Whether one thread runs all of a block.
     fn is_block(&self) -> bool {

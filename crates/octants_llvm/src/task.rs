@@ -3,7 +3,7 @@
 use octants_hal::LaunchShape;
 use octants_ir::plan::{Plan, Task};
 use octants_ir::rewrite::walk;
-use octants_ir::{Kernel, Op, OpKind, SideTable, ValueDef};
+use octants_ir::{Kernel, Op, OpKind, SharedLayout, SideTable, ValueDef};
 
 use crate::TaskText;
 use crate::emitter::{Emitter, KernelFacts};
@@ -20,6 +20,9 @@ pub(crate) fn emit(
     let lowering = lowering_of(&options.target);
     let mut e = Emitter::new(kernel, facts, plan, options, lowering);
     let task = facts.tasks[number];
+    if let Some(parallel) = kernel.parallel_loop(task).filter(|_| kernel.cooperates(task)) {
+        e.block_memory = SharedLayout::of(kernel, parallel.body, parallel.attributes.block_dim);
+    }
     let with_bounds = e.lowering.computes_bounds(&plan.tasks[number]);
     for op in launch_ops(kernel, task, with_bounds) {
         e.op(op);
@@ -38,7 +41,7 @@ pub(crate) fn emit(
     e.finish_blocks();
     e.finish_functions();
     launch.deep_stack = e.limit.is_some();
-    launch.shared_bytes += u32::try_from(e.block_bytes).unwrap_or(u32::MAX);
+    launch.shared_bytes += u32::try_from(e.block_memory.bytes).unwrap_or(u32::MAX);
 
     let symbol = task_symbol(&kernel.name, number);
     let Emitter { f, mut module, scopes, .. } = e;

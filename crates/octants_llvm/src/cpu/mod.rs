@@ -23,7 +23,7 @@ pub use vector_library::{VectorFunction, VectorLibrary};
 use octants_hal::LaunchShape;
 use octants_ir::ops::Scope;
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Op, Region, Scalar, Value};
+use octants_ir::{Op, Region, Scalar, SharedArray, Value};
 
 use crate::emitter::Emitter;
 use crate::lowering::{ContextField, IterationMapping, LibraryFunction, TargetLowering};
@@ -138,8 +138,21 @@ impl TargetLowering for CpuOptions {
         e.load_pointer(&copies.to_string(), 8 * position)
     }
 
-    fn block_memory(&self, e: &mut Emitter<'_>, _start: u64, bytes: u64) -> Ptr {
-        e.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")))
+    fn shared_array(&self, e: &mut Emitter<'_>, array: SharedArray) -> Ptr {
+        let start = array.offset;
+        let memory = |e: &mut Emitter<'_>, bytes: u64| {
+            e.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")))
+        };
+        if !array.overlaps {
+            // LLVM sees that no other array is there.
+            return memory(e, array.bytes);
+        }
+        let all = match e.overlapped {
+            Some(all) => all,
+            None => memory(e, e.block_memory.bytes),
+        };
+        e.overlapped = Some(all);
+        e.f.in_entry(|f| f.pointer(format_args!("getelementptr inbounds i8, ptr {all}, i64 {start}")))
     }
 
     fn is_block(&self) -> bool {

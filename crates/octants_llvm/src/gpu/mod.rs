@@ -33,7 +33,7 @@ use std::collections::HashSet;
 use octants_hal::LaunchShape;
 use octants_ir::ops::{Scope, ShuffleOp};
 use octants_ir::plan::{Plan, Task};
-use octants_ir::{Op, Region, Scalar, Value};
+use octants_ir::{Op, Region, Scalar, SharedArray, Value};
 
 use crate::emitter::Emitter;
 use crate::lowering::{ContextField, IterationMapping, JoinedSums, LibraryFunction, TargetLowering};
@@ -190,8 +190,8 @@ impl TargetLowering for GpuOptions {
         panic!("a GPU has no private copies")
     }
 
-    fn block_memory(&self, e: &mut Emitter<'_>, start: u64, _bytes: u64) -> Ptr {
-        e.block_window(start)
+    fn shared_array(&self, e: &mut Emitter<'_>, array: SharedArray) -> Ptr {
+        e.block_window(array.offset)
     }
 
     fn barrier(&self, e: &mut Emitter<'_>, scope: Scope) {

@@ -1,29 +1,21 @@
 //! What the threads of a block do together. How they do it is the target's.
 
 use octants_ir::ops::Scope;
-use octants_ir::plan::size_and_align;
-use octants_ir::{Op, Scalar, Type};
+use octants_ir::{Op, Scalar};
 
 use crate::emitter::Emitter;
 use crate::value::Val;
 
-/// Where arrays in a block's memory begin.
-const ALIGNMENT: u64 = 16;
-
 impl Emitter<'_> {
-    /// Room for a field in the block's memory.
+    /// An array in the block's memory.
     pub(crate) fn shared_array(&mut self, op: Op) {
         let field = self.kernel.ops[op].results[0];
         if self.locals[field].is_some() {
             return;
         }
-        let Type::Array(array) = self.kernel.ty(field) else { panic!("{op} makes no field") };
-        let layout = self.kernel.layout(array).unwrap_or_else(|| panic!("{op} makes no field"));
-        let bytes = layout.span(size_and_align(self.kernel, array.elem).0);
-        let start = self.block_bytes.next_multiple_of(ALIGNMENT);
-        self.block_bytes = start + bytes;
+        let array = self.block_memory.array(op).unwrap_or_else(|| panic!("{op} is in no block"));
         let lowering = self.lowering;
-        let pointer = lowering.block_memory(self, start, bytes);
+        let pointer = lowering.shared_array(self, array);
         self.locals.set(field, Some(pointer));
     }
 

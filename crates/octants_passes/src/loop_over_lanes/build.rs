@@ -1,7 +1,7 @@
 //! Writes the parts of a body as loops over lanes.
 
 use octants_ir::ops::{ArithOp, AssertKind, BitOp, CellUse, CompareOp, SUBGROUP, Scope, ShuffleOp};
-use octants_ir::rewrite::{ValueMap, clone_op, free_values, ops_in};
+use octants_ir::rewrite::{ValueMap, clone_op, free_values, ops_in, retain_ops};
 use octants_ir::{Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::parts::{Part, Parts, lanes_of_subgroup};
@@ -57,12 +57,6 @@ impl<'k> LaneLoops<'k> {
     pub fn run(mut self, parts: &Parts) {
         let indices = self.kernel.regions[self.body].params.to_vec();
         self.values = Lifetimes::of(self.kernel, &parts.0, &indices);
-        for op in ops_in(self.kernel, self.body) {
-            if self.kernel.ops[op].kind.makes_shared() {
-                let copy = clone_op(self.kernel, op, &mut self.uniform);
-                self.kernel.regions[self.top].ops.push(copy);
-            }
-        }
         self.parts(self.top, &parts.0, Lanes { scope: Scope::Block, first: None });
         // Arrays come before what uses them.
         let made = std::mem::take(&mut self.values.made);
@@ -76,6 +70,10 @@ impl<'k> LaneLoops<'k> {
     fn parts(&mut self, region: Region, parts: &[Part], lanes: Lanes) {
         for part in parts {
             match part {
+                Part::Shared(op) => {
+                    let copy = clone_op(self.kernel, *op, &mut self.uniform);
+                    self.kernel.regions[region].ops.push(copy);
+                }
                 Part::Lanes(ops) => self.for_lanes(region, lanes, |this, lane| {
                     for &op in ops {
                         if let OpKind::Shuffle(shuffle) = this.kernel.ops[op].kind {
@@ -267,6 +265,7 @@ impl<'k> LaneLoops<'k> {
         }
         let mut used = data.operands.to_vec();
         for &region in &data.regions {
+            retain_ops(self.kernel, region, &mut |kernel, op| !kernel.ops[op].kind.makes_shared());
             used.extend(free_values(self.kernel, region));
         }
         let mut passed = Vec::new();

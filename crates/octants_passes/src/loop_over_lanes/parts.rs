@@ -1,11 +1,14 @@
 //! Cuts the body of a block into what each lane runs for itself and where lanes meet.
 
 use octants_ir::ops::{SUBGROUP, Scope};
+use octants_ir::rewrite::ops_in;
 use octants_ir::{Kernel, Op, OpKind, Region, Value, ValueDef};
 
 /// A piece of a body.
 #[derive(Debug)]
 pub(super) enum Part {
+    /// An op that makes memory of the block's, also one from inside of the ops that follow.
+    Shared(Op),
     /// Ops that a lane runs one behind the other. It looks at nothing of others but what they had before, by shuffles.
     Lanes(Vec<Op>),
     /// An op that all lanes of the scope run together, and that takes them all to have done what stands before.
@@ -73,6 +76,12 @@ fn is_made_by(kernel: &Kernel, value: Value, ops: &[Op]) -> bool {
 /// Ops without a meeting of the scope between them become a part.
 fn close(kernel: &Kernel, ops: &mut Vec<Op>, scope: Scope, found: &mut Vec<Part>) {
     let ops = std::mem::take(ops);
+    if scope == Scope::Block {
+        let regions = |&op: &Op| kernel.ops[op].regions.clone();
+        let inner = ops.iter().flat_map(regions).flat_map(|region| ops_in(kernel, region));
+        let all = ops.iter().copied().chain(inner);
+        found.extend(all.filter(|&op| kernel.ops[op].kind.makes_shared()).map(Part::Shared));
+    }
     if scope == Scope::Block && ops.iter().any(|&op| scope_of(kernel, op).is_some()) {
         found.push(Part::Subgroups(pieces(kernel, &ops, Scope::Subgroup)));
         return;

@@ -65,6 +65,7 @@ impl Lifetimes {
     fn define(&mut self, kernel: &Kernel, parts: &[Part]) {
         for part in parts {
             match part {
+                Part::Shared(_) => {}
                 Part::Lanes(ops) => {
                     let number = self.begin();
                     for &op in ops {
@@ -141,6 +142,7 @@ impl Lifetimes {
     fn use_parts(&mut self, kernel: &Kernel, parts: &[Part], number: &mut u32) {
         for part in parts {
             match part {
+                Part::Shared(_) => {}
                 Part::Lanes(ops) => {
                     *number += 1;
                     for &op in ops {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use octants_diag::Span;
-use octants_ir::{Region, Value};
+use octants_ir::{Op, Region, Value};
 
 use crate::ast::Stmt;
 use crate::host::Annotation;
@@ -144,8 +144,8 @@ pub(crate) struct ParallelNest {
     pub together: Option<Span>,
     /// A block, and not a subgroup alone.
     pub needs_block: bool,
-    /// Bytes of shared arrays.
-    pub shared_bytes: u128,
+    /// Its shared arrays, and where they were written.
+    pub shared: Vec<(Op, Span)>,
 }
 
 /// How the function that is being lowered returns.

@@ -5,7 +5,7 @@
 
 use octants_diag::{Code, Diagnostic, Span};
 use octants_ir::ops::{ArithOp, DEFAULT_BLOCK, SUBGROUP, Scope, ShuffleOp, whole_number_of};
-use octants_ir::{Data, Scalar, Value};
+use octants_ir::{Data, Region, Scalar, SharedLayout, Value};
 
 use crate::host::Host;
 use crate::intrinsics::Intrinsic;
@@ -260,20 +260,39 @@ impl<H: Host> Lowerer<'_, H> {
         let extents = self.shared_shape(&shape)?;
         let element = self.element_of_shared(&dtype)?;
         let bytes = element.bytes() * extents.iter().map(|&extent| u128::from(extent)).product::<u128>();
-        let nest = self.parallel_nest.as_mut().expect("it was there");
-        nest.shared_bytes += bytes;
-        let (all, most) = (nest.shared_bytes, u128::from(self.options.max_shared_bytes));
-        if all > most {
+        let most = self.options.max_shared_bytes;
+        if bytes > u128::from(most) {
             return Err(self.error_with_help(
                 Code::SharedSize,
                 span,
                 format!(
-                    "a block has {most} bytes of shared memory on this device, and its arrays take {all}, {bytes} of them here"
+                    "a block has {most} bytes of shared memory on this device, and this array takes {bytes}"
                 ),
                 "make it smaller, or keep part of it in registers or in an array",
             ));
         }
         Ok(self.new_shared(&element, &extents, span))
+    }
+
+    /// The shared arrays of a loop whose body was lowered lie in the memory of a block.
+    pub(crate) fn fit_shared_arrays(
+        &mut self,
+        nest: &ParallelNest,
+        body: Region,
+        block_dim: Option<u32>,
+    ) -> Fallible<()> {
+        let most = self.options.max_shared_bytes;
+        let layout = SharedLayout::of(&self.kernel, body, block_dim);
+        let Some(array) = layout.first_beyond(most.into()) else { return Ok(()) };
+        let Some(&(_, span)) = nest.shared.iter().find(|&&(op, _)| op == array.op) else { return Ok(()) };
+        let (all, bytes) = (layout.bytes, array.bytes);
+        Err(self.error_with_help(
+            Code::SharedSize,
+            span,
+            format!("a block has {most} bytes of shared memory on this device, and its arrays take {all}, {bytes} of them here"),
+            "make it smaller, keep part of it in registers or in an array, or put a `block.sync()` between the last use of one array and the first of \
+             another: then they share memory",
+        ))
     }
 
     fn shared_shape(&mut self, shape: &Argument<H::Object>) -> Fallible<Vec<u32>> {

@@ -1,7 +1,7 @@
 //! Arrays that the threads of a block share: what they consist of, and what is known of them while compiling, which is their shape.
 
 use octants_diag::{Code, Diagnostic, Span};
-use octants_ir::{Const, Data, OpKind, Scalar, TensorShape, Type, Value};
+use octants_ir::{Const, Data, OpKind, Scalar, TensorShape, Type, Value, ValueDef};
 
 use super::slice::has_slice;
 use crate::ast::{Expr, Name};
@@ -65,7 +65,15 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> Term<H::Object> {
         match element {
-            Element::Data(data) => Term::Array(self.at(span).shared(*data, extents)),
+            Element::Data(data) => {
+                let array = self.at(span).shared(*data, extents);
+                if let (ValueDef::Result(op, _), Some(nest)) =
+                    (self.kernel.values[array].def, self.parallel_nest.as_mut())
+                {
+                    nest.shared.push((op, span));
+                }
+                Term::Array(array)
+            }
             Element::Struct(members, ty) => {
                 let members = members
                     .iter()

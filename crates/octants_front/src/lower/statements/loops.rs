@@ -213,7 +213,7 @@ impl<H: Host> Lowerer<'_, H> {
             limited: config.parallelize.is_some(),
             together: None,
             needs_block: false,
-            shared_bytes: 0,
+            shared: Vec::new(),
         };
         let (region, ()) = self.open_region(&types, |inner, params| {
             inner.in_parallel = true;
@@ -233,6 +233,7 @@ impl<H: Host> Lowerer<'_, H> {
         })?;
         self.end_region(region, nest.span, &[]);
         let block_dim = self.block_of(&threads, &config, nest.span)?;
+        self.fit_shared_arrays(&threads, region, block_dim)?;
         let domain = match &nest.range.layout {
             Some(layout) => Domain::Cells(self.kernel.intern_layout((**layout).clone())),
             None => Domain::Ranges,
