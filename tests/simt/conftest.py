@@ -2,6 +2,8 @@
 
 import pytest
 
+import octants as oc
+
 #: Devices whose code for blocks is built. Tests are written for all of them.
 BUILT = ("reference", "cpu", "cuda")
 
@@ -15,12 +17,13 @@ def arch(arch):
 
 
 #: Devices that report misuse which is only seen while a block runs: a barrier that lanes miss, a race, an exchange in divergent flow.
-REPORTING = ("reference",)
+REPORTING = ("reference", "cpu")
 
 
 @pytest.fixture
 def reporting(arch):
-    """Runs a test once on every device that reports what blocks do wrong."""
+    """Runs a test once on every device that reports what blocks do wrong, with ``debug=True``; the interpreter does so in any case."""
     if arch not in REPORTING:
         pytest.skip(f"{arch} does not report what blocks do wrong")
+    oc.init(arch=getattr(oc, arch), debug=True, log_level="error")
     return arch

@@ -5,39 +5,52 @@ use octants_ir::rewrite::{ValueMap, clone_op, free_values, ops_in, retain_ops};
 use octants_ir::{Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SideTable, Type, Value};
 
 use super::parts::{Part, Parts, lanes_of_subgroup};
+use super::races::Races;
 use super::values::{Lifetimes, variable_of};
 use crate::edit::slots::yielded;
 
 /// Lanes that meet: from one on, which is the block's first where none is named.
 #[derive(Clone, Copy)]
-struct Lanes {
-    scope: Scope,
-    first: Option<Value>,
+pub(super) struct Lanes {
+    pub scope: Scope,
+    pub first: Option<Value>,
 }
 
 /// A lane, and what stands for values while it runs.
-struct Lane {
-    number: Value,
-    region: Region,
+pub(super) struct Lane {
+    pub number: Value,
+    /// Its number in its subgroup, if that is at hand.
+    own: Option<Value>,
+    pub region: Region,
     map: ValueMap,
 }
 
+impl Lane {
+    pub fn new(number: Value, region: Region) -> Self {
+        Self { number, own: None, region, map: ValueMap::new() }
+    }
+}
+
 pub(super) struct LaneLoops<'k> {
-    kernel: &'k mut Kernel,
+    pub kernel: &'k mut Kernel,
     /// The new loop's body.
     top: Region,
-    loc: Loc,
+    pub loc: Loc,
     threads: u32,
     /// The number of the block that runs.
     block: Value,
     bounds: Vec<(Value, Value)>,
     /// The old loop's body.
     body: Region,
-    values: Lifetimes,
+    pub values: Lifetimes,
     /// By value that lanes keep: an element for each lane.
     arrays: SideTable<Value, Option<Value>>,
     /// Values that are the same for all lanes that meet.
     uniform: ValueMap,
+    /// By index of a loop that lanes begin at numbers of their own: where they begin, and how many rounds were before.
+    counted: SideTable<Value, Option<(Value, Value)>>,
+    /// With `debug`: who touched the elements of shared arrays.
+    races: Option<Races>,
 }
 
 impl<'k> LaneLoops<'k> {
@@ -50,20 +63,23 @@ impl<'k> LaneLoops<'k> {
         body: Region,
     ) -> Self {
         let values = Lifetimes::none();
-        let (arrays, uniform) = (SideTable::new(None), ValueMap::new());
-        Self { kernel, top, loc, threads, block, bounds, body, values, arrays, uniform }
+        let (arrays, uniform, counted) = (SideTable::new(None), ValueMap::new(), SideTable::new(None));
+        Self { kernel, top, loc, threads, block, bounds, body, values, arrays, uniform, counted, races: None }
     }
 
     pub fn run(mut self, parts: &Parts) {
         let indices = self.kernel.regions[self.body].params.to_vec();
         self.values = Lifetimes::of(self.kernel, &parts.0, &indices);
+        if self.kernel.options.debug {
+            self.races = Races::of(self.kernel, self.top, self.loc, self.threads, self.body);
+        }
         self.parts(self.top, &parts.0, Lanes { scope: Scope::Block, first: None });
         // Arrays come before what uses them.
         let made = std::mem::take(&mut self.values.made);
         self.kernel.regions[self.top].ops.splice(0..0, made);
     }
 
-    fn at(&mut self, region: Region) -> Builder<'_> {
+    pub fn at(&mut self, region: Region) -> Builder<'_> {
         Builder::at(self.kernel, region, self.loc)
     }
 
@@ -73,6 +89,9 @@ impl<'k> LaneLoops<'k> {
                 Part::Shared(op) => {
                     let copy = clone_op(self.kernel, *op, &mut self.uniform);
                     self.kernel.regions[region].ops.push(copy);
+                    if let Some(races) = &mut self.races {
+                        races.copied(self.kernel.ops[*op].results[0], self.kernel.ops[copy].results[0]);
+                    }
                 }
                 Part::Lanes(ops) => self.for_lanes(region, lanes, |this, lane| {
                     for &op in ops {
@@ -113,7 +132,7 @@ impl<'k> LaneLoops<'k> {
     }
 
     /// The numbers of the lanes: the first, and the one behind the last.
-    fn range(&mut self, region: Region, lanes: Lanes) -> (Value, Value) {
+    pub fn range(&mut self, region: Region, lanes: Lanes) -> (Value, Value) {
         let threads = self.threads;
         let mut b = self.at(region);
         match (lanes.scope, lanes.first) {
@@ -132,13 +151,29 @@ impl<'k> LaneLoops<'k> {
 
     /// A loop over the lanes.
     fn for_lanes(&mut self, region: Region, lanes: Lanes, build: impl FnOnce(&mut Self, &mut Lane)) {
-        let (first, end) = self.range(region, lanes);
+        // Subgroups that are whole have a number of lanes that LLVM knows.
+        let whole = lanes.first.filter(|_| self.threads.is_multiple_of(SUBGROUP));
+        let (begin, end) = match whole {
+            Some(_) => {
+                let mut b = self.at(region);
+                (b.i32(0), b.i32(SUBGROUP.cast_signed()))
+            }
+            None => self.range(region, lanes),
+        };
         let inner = self.kernel.add_region();
-        let number = self.kernel.add_region_param(inner, Type::I32);
-        self.at(region).op(OpKind::For, [first, end], [], [inner]);
-        let mut lane = Lane { number, region: inner, map: ValueMap::new() };
+        let mut number = self.kernel.add_region_param(inner, Type::I32);
+        self.at(region).op(OpKind::For, [begin, end], [], [inner]);
+        let mut lane = Lane::new(number, inner);
+        if let Some(first) = whole {
+            lane.own = Some(number);
+            number = self.at(inner).arith(ArithOp::Add, first, number);
+            lane.number = number;
+        }
         build(self, &mut lane);
         self.at(inner).yields(&[]);
+        if let Some(races) = &self.races {
+            races.check(self.kernel, inner, lane.number);
+        }
     }
 
     /// What the first lane has: all that meet have the same.
@@ -147,29 +182,20 @@ impl<'k> LaneLoops<'k> {
             Some(first) => first,
             None => self.at(region).i32(0),
         };
-        let mut lane = Lane { number, region, map: ValueMap::new() };
-        let first = self.value(value, &mut lane);
-        if self.kernel.options.debug && self.values.is_own(value) && !self.is_uniform(value) {
-            self.for_lanes(region, lanes, |this, lane| {
-                let own = this.value(value, lane);
-                let mut b = this.at(lane.region);
-                let same = b.compare(CompareOp::Eq, own, first);
-                let message = format!(
-                    "lane {{}} of the {} goes another way than others, to where they wait for each other",
-                    lanes.scope.name()
-                );
-                b.op(OpKind::Assert(AssertKind::Condition, message.into()), [same, lane.number], [], []);
-            });
-        }
-        first
+        self.value(value, &mut Lane::new(number, region))
     }
 
-    fn is_uniform(&self, value: Value) -> bool {
+    /// Whether it is an index of the loop that the block is of.
+    pub fn is_index(&self, value: Value) -> bool {
+        self.kernel.regions[self.body].params.contains(&value)
+    }
+
+    pub fn is_uniform(&self, value: Value) -> bool {
         self.uniform.get(value).is_some()
     }
 
     /// What a value of the body is for a lane.
-    fn value(&mut self, value: Value, lane: &mut Lane) -> Value {
+    pub fn value(&mut self, value: Value, lane: &mut Lane) -> Value {
         if let Some(known) = lane.map.get(value).or_else(|| self.uniform.get(value)) {
             return known;
         }
@@ -177,6 +203,14 @@ impl<'k> LaneLoops<'k> {
         if let Some(axis) = indices.iter().position(|&index| index == value) {
             self.indices(lane);
             return lane.map.map(self.kernel.regions[self.body].params[axis]);
+        }
+        if let Some((lo, before)) = self.counted[value] {
+            let (lo, ty) = (self.value(lo, lane), self.kernel.ty(value).scalar().unwrap_or(Scalar::I32));
+            let mut b = self.at(lane.region);
+            let before = b.cast(before, ty);
+            let index = b.arith(ArithOp::Add, lo, before);
+            lane.map.insert(value, index);
+            return index;
         }
         if !self.values.is_own(value) {
             return value;
@@ -412,6 +446,9 @@ impl<'k> LaneLoops<'k> {
         let data = self.kernel.ops[op].clone();
         match data.kind {
             OpKind::If => {
+                if self.kernel.options.debug {
+                    self.check_branch(region, op, lanes);
+                }
                 let condition = self.of_first(region, data.operands[0], lanes);
                 let sides: Vec<_> = data
                     .regions
@@ -429,7 +466,10 @@ impl<'k> LaneLoops<'k> {
                 self.at(region).op(OpKind::If, [condition], [], sides);
             }
             OpKind::For => {
-                let [lo, hi] = [0, 1].map(|bound| self.of_first(region, data.operands[bound], lanes));
+                if self.kernel.options.debug {
+                    self.check_rounds(region, op, lanes);
+                }
+                let [mut lo, mut hi] = [0, 1].map(|bound| self.of_first(region, data.operands[bound], lanes));
                 let body = data.regions[0];
                 let params = self.kernel.regions[body].params.to_vec();
                 for (&result, &param) in data.results.iter().zip(&params[1..]) {
@@ -437,8 +477,20 @@ impl<'k> LaneLoops<'k> {
                 }
                 self.hand_on(region, &data.operands[2..], &params[1..], lanes);
                 let copy = self.kernel.add_region();
-                let index = self.kernel.add_region_param(copy, self.kernel.ty(params[0]));
-                self.uniform.insert(params[0], index);
+                if self.may_differ(data.operands[0]) {
+                    // Lanes begin at numbers of their own: rounds are counted.
+                    let mut b = self.at(region);
+                    let runs = b.compare(CompareOp::Lt, lo, hi);
+                    let [begin, end] = [lo, hi].map(|bound| b.cast(bound, Scalar::I64));
+                    let rounds = b.arith(ArithOp::Sub, end, begin);
+                    lo = b.constant(Const::from_bits(Scalar::I64, 0));
+                    hi = b.select(runs, rounds, lo);
+                    let before = self.kernel.add_region_param(copy, Scalar::I64.into());
+                    self.counted.set(params[0], Some((data.operands[0], before)));
+                } else {
+                    let index = self.kernel.add_region_param(copy, self.kernel.ty(params[0]));
+                    self.uniform.insert(params[0], index);
+                }
                 self.parts(copy, &regions[0], lanes);
                 let next = yielded(self.kernel, body).to_vec();
                 self.hand_on(copy, &next, &params[1..], lanes);
@@ -457,6 +509,9 @@ impl<'k> LaneLoops<'k> {
                 let copy = self.kernel.add_region();
                 self.parts(copy, &regions[0], lanes);
                 let ends = yielded(self.kernel, cond).to_vec();
+                if self.kernel.options.debug {
+                    self.check_round(copy, op, ends[0], lanes);
+                }
                 let goes_on = self.of_first(copy, ends[0], lanes);
                 self.hand_on(copy, &ends[1..], &data.results, lanes);
                 self.at(copy).yields(&[goes_on]);
@@ -499,14 +554,24 @@ impl<'k> LaneLoops<'k> {
             // All lanes have done what stands before.
             _ => {}
         }
+        let mut b = Builder::at(self.kernel, region, self.loc);
+        match (&self.races, data.kind.meets()) {
+            (Some(races), Some(Scope::Block)) => races.pass_block(&mut b),
+            (Some(races), Some(Scope::Subgroup)) if matches!(data.kind, OpKind::Barrier(_)) => {
+                races.pass_subgroup(&mut b, lanes.first);
+            }
+            _ => {}
+        }
     }
 
     /// What another lane has had before.
     fn shuffle(&mut self, op: Op, shuffle: ShuffleOp, lanes: Lanes, lane: &mut Lane) {
         let data = self.kernel.ops[op].clone();
         let by = self.value(data.operands[1], lane);
+        let loc = std::mem::replace(&mut self.loc, data.loc);
         let from = self.source(shuffle, by, lanes, lane);
-        let mut other = Lane { number: from, region: lane.region, map: ValueMap::new() };
+        self.loc = loc;
+        let mut other = Lane::new(from, lane.region);
         let value = self.value(data.operands[0], &mut other);
         let result = data.results[0];
         lane.map.insert(result, value);
@@ -518,11 +583,11 @@ impl<'k> LaneLoops<'k> {
 
     /// The number of the lane from which a lane gets a value.
     fn source(&mut self, shuffle: ShuffleOp, by: Value, lanes: Lanes, lane: &Lane) -> Value {
-        let present = lanes_of_subgroup(self.threads);
         let mut b = self.at(lane.region);
-        let own = match lanes.first {
-            None => lane.number,
-            Some(first) => b.arith(ArithOp::Sub, lane.number, first),
+        let own = match (lane.own, lanes.first) {
+            (Some(own), _) => own,
+            (None, None) => lane.number,
+            (None, Some(first)) => b.arith(ArithOp::Sub, lane.number, first),
         };
         let mask = b.i32((SUBGROUP - 1).cast_signed());
         let (from, inside) = match shuffle {
@@ -546,26 +611,28 @@ impl<'k> LaneLoops<'k> {
                 (from, inside)
             }
         };
-        // A lane that does not run has nothing to give.
-        let there = (present < SUBGROUP || !self.threads.is_multiple_of(SUBGROUP)).then(|| {
-            let threads = self.threads.cast_signed();
-            let mut b = self.at(lane.region);
-            let end = b.i32(threads);
-            let number = match lanes.first {
-                None => from,
-                Some(first) => b.arith(ArithOp::Add, first, from),
-            };
-            b.compare(CompareOp::Lt, number, end)
-        });
-        let mut b = self.at(lane.region);
         let mut from = from;
-        for holds in inside.into_iter().chain(there) {
-            from = b.select(holds, from, own);
+        if let Some(inside) = inside {
+            from = self.at(lane.region).select(inside, from, own);
         }
-        match lanes.first {
+        let debug = self.kernel.options.debug;
+        let (threads, size) = (self.threads, self.threads.cast_signed());
+        let mut b = self.at(lane.region);
+        let number = |b: &mut Builder<'_>, from| match lanes.first {
             None => from,
             Some(first) => b.arith(ArithOp::Add, first, from),
+        };
+        if lanes_of_subgroup(threads) < SUBGROUP || !threads.is_multiple_of(SUBGROUP) {
+            // A lane that does not run has nothing to give.
+            let (wanted, end) = (number(&mut b, from), b.i32(size));
+            let there = b.compare(CompareOp::Lt, wanted, end);
+            if debug {
+                let message = "lane {} asks for the value of lane {}, which does not run";
+                b.assert(AssertKind::Condition, there, message, &[lane.number, from]);
+            }
+            from = b.select(there, from, own);
         }
+        number(&mut b, from)
     }
 
     /// Folds what a condition is on each lane into one value.
@@ -582,7 +649,7 @@ impl<'k> LaneLoops<'k> {
         let number = self.kernel.add_region_param(inner, Type::I32);
         let so_far = self.kernel.add_region_param(inner, ty);
         let op = self.at(region).op(OpKind::For, [first, end, initial], [ty], [inner]);
-        let mut lane = Lane { number, region: inner, map: ValueMap::new() };
+        let mut lane = Lane::new(number, inner);
         let holds = self.value(condition, &mut lane);
         let mut b = self.at(inner);
         let next = step(&mut b, so_far, holds, number);

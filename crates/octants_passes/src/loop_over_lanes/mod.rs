@@ -35,10 +35,15 @@
 //! **What a lane computes before a meeting and uses behind it lies in an array, an element for each lane** ([`values`]). What follows from the lane's number
 //! alone is computed again. A shuffle is a load from the array of what is shuffled; so are barriers nothing at all.
 //!
+//! With `debug` it is checked that lanes come to the same meetings ([`agreement`]), that a lane that is asked for a value runs, and that no two lanes touch an element of
+//! a shared array without a barrier between, of which one writes it ([`races`]).
+//!
 //! Expects scalars in the structured phase, and leaves it. Iterations are whole blocks: an assertion in each of them says so.
 
+mod agreement;
 mod build;
 mod parts;
+mod races;
 mod values;
 
 use octants_ir::ops::{ArithOp, AssertKind, CompareOp};
