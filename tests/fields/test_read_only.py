@@ -116,3 +116,29 @@ def test_a_field_given_as_an_argument_is_the_same_field(arch):
 
     oc.kernel(scale)(x, y)
     assert "the loop writes `a`" in refused(scale, x, x)
+
+
+@pytest.mark.no_device
+def test_what_is_only_read_is_loaded_so_on_a_gpu():
+    x, y = oc.field(oc.f32, 1024), oc.field(oc.f32, 1024)
+    s, t = oc.field(oc.f32), oc.field(oc.f32)
+    for sparse in (s, t):
+        oc.root.pointer(oc.i, 16).dense(oc.i, 64).place(sparse)
+
+    @oc.kernel
+    def dense():
+        oc.cache_read_only(x)
+        for i in range(1023):
+            y[i] = x[i + 1] * x[i]
+
+    @oc.kernel
+    def sparse():
+        oc.cache_read_only(s)
+        for i in t:
+            t[i] = s[i]
+
+    for kernel in (dense, sparse):
+        kernel()
+        text = kernel.dump("ptx", capability=90)
+        loads = [word for word in text.split() if word.startswith("ld.global") and word.endswith("f32")]
+        assert loads and all(word.startswith("ld.global.nc") for word in loads), loads
