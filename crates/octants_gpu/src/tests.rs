@@ -129,7 +129,11 @@ fn with_fake<R>(
                 "driver_version" => write(words[0], 13_000, 4),
                 "device_count" => write(words[0], 1, 4),
                 "device_attribute" => {
-                    write(words[0], ATTRIBUTES.iter().find(|(a, _)| *a == words[1]).map_or(0, |(_, v)| *v), 4)
+                    write(
+                        words[0],
+                        ATTRIBUTES.iter().find(|(a, _)| *a == words[1]).map_or(0, |(_, v)| *v),
+                        4,
+                    );
                 }
                 "memory_info" => {
                     write(words[0], 100 << 30, 8);
