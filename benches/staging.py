@@ -116,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, help="of the grids; a multiple of 16")
     side = parser.parse_args().side
-    oc.init(arch=oc.gpu, log_level="error")
+    oc.init(arch=oc.gpu, log_level="error", unrolling_limit=0)
     side = side or (8192 if oc.cfg.arch is oc.cuda else 512)  # type: ignore[attr-defined]
     print(f"{oc.device_properties().name}, {side} x {side}")
     for radius in (1, 2, 3):
