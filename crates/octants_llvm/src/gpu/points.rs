@@ -46,7 +46,7 @@ impl Emitter<'_> {
         let next = self.region(parallel.body);
         if self.block_threads.is_some() {
             // Nobody looks any more at what the block's memory holds of this iteration.
-            self.wait_for_block();
+            self.meet();
         }
         let stepped = self.binary("add", point.value, stride);
         let latch = self.f.block();
