@@ -128,8 +128,13 @@ def test_without_a_barrier_they_do_not(arch):
 
     for go in (behind_each_other, around_a_loop):
         text = too_large(go)
-        assert "a block has 232448 bytes of shared memory on this device, and its arrays take 286720, 122880 of them here" in text
-        assert "`block.sync()` between the last use of one array and the first of another" in text.replace("\n", " ").replace("  ", "")
+        assert (
+            "a block has 232448 bytes of shared memory on this device, and its arrays take 286720, 122880 of them here"
+            in text
+        )
+        assert "`block.sync()` between the last use of one array and the first of another" in text.replace(
+            "\n", " "
+        ).replace("  ", "")
 
 
 def test_more_than_a_block_has_without_asking(arch):

@@ -15,7 +15,7 @@
 use crate::ops::{CellUse, SUBGROUP, Scope};
 use crate::plan::size_and_align;
 use crate::rewrite::ops_in;
-use crate::{Kernel, Op, OpKind, Region, SideTable, Type, Value};
+use crate::{Kernel, Op, Region, SideTable, Type, Value};
 
 /// Where arrays begin: a multiple of so many bytes.
 const ALIGNMENT: u64 = 16;
@@ -117,9 +117,9 @@ impl Analysis<'_> {
 
     /// Whether all threads of the block have come here, and all that they did to its memory is done.
     fn is_barrier(&self, op: Op) -> bool {
-        match self.kernel.ops[op].kind {
-            OpKind::Barrier(Scope::Subgroup) => self.threads.is_some_and(|threads| threads <= SUBGROUP),
-            ref kind => kind.meets() == Some(Scope::Block),
+        match self.kernel.ops[op].kind.barrier_of() {
+            Some(Scope::Subgroup) => self.threads.is_some_and(|threads| threads <= SUBGROUP),
+            scope => scope == Some(Scope::Block),
         }
     }
 

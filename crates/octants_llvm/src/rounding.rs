@@ -11,14 +11,15 @@
 //!   constant that is added to them ([`softened`](crate::softened)).
 //! * **In kernels with exact choices, all that flows into [choices](octants_ir::choices) is computed as written**, through loops and memory, too: a derivative looks for
 //!   the value that was the least or the greatest by computing each one again.
-//! * **What lanes of a subgroup exchange is the same on both**: the op that computes it is done as written.
+//! * **A sum of the own number and what another lane gives has the same bits on both**: it is computed as written, also where a choice, a loop or a function hands
+//!   on what was given.
 //! * Elsewhere a product and a sum may become one operation (`contract`), and a zero may lose its sign (`nsz`).
 //!
 //! What pays: `contract` everywhere (n-body, Julia sets), `reassoc` in totals (a sum over an array), reciprocals of roots (n-body).
 
 use octants_ir::choices::ops_of_choices;
 use octants_ir::ops::{ArithOp, ConvertOp, MathUnary};
-use octants_ir::rewrite::{Parents, uses, walk_all};
+use octants_ir::rewrite::{Parents, ops_in, uses, walk_all};
 use octants_ir::{Func, Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef};
 
 /// What an op on reals may be replaced by.
@@ -96,16 +97,94 @@ impl<'k> Finder<'k> {
         finder
     }
 
-    /// A value that lanes exchange is one value: a product that a lane adds to what another one gave is not contracted, or two lanes that add the
-    /// same numbers would have other bits.
+    /// Marks the sums to which another lane gives something. Two lanes that add the same numbers have the same bits then: a sum that is computed as written
+    /// takes no product into itself, wherever the own number comes from.
     fn mark_what_is_exchanged(&mut self) {
-        for op in self.ops.clone() {
+        let mut pending = Vec::new();
+        for &op in &self.ops {
             let data = &self.kernel.ops[op];
-            if data.kind.asks_lane()
-                && let ValueDef::Result(from, _) = self.kernel.values[data.operands[0]].def
-            {
-                self.found.set(from, Rounding::AsWritten);
+            if data.kind.asks_lane() {
+                pending.push(data.results[0]);
             }
+            // Where lanes are loops, it is loaded from an element that is not the lane's own.
+            let is_task =
+                self.kernel.parallel_loop(op).filter(|parallel| parallel.attributes.block_dim.is_none());
+            if let Some(parallel) = is_task {
+                let loads = ops_in(self.kernel, parallel.body);
+                pending.extend(loads.into_iter().filter_map(|op| self.loaded_from_another(op)));
+            }
+        }
+        pending.retain(|&value| self.is_real(value));
+        let mut seen = SideTable::new(false);
+        while let Some(value) = pending.pop() {
+            if !seen[value] {
+                seen.set(value, true);
+                for (user, place) in self.users[value].clone() {
+                    self.mark_sum(user, place as usize, &mut pending);
+                }
+            }
+        }
+    }
+
+    /// What an op loads from the block's memory, unless its index is the number of the lane.
+    fn loaded_from_another(&self, op: Op) -> Option<Value> {
+        let data = &self.kernel.ops[op];
+        let is_counter = |value: Value| self.kernel.def(value).is_none();
+        let is_own = |value: Value| match self.kernel.def(value) {
+            None => true,
+            // Lanes of a subgroup count from its first one on.
+            Some(def) => {
+                def.kind == OpKind::Arith(ArithOp::Add) && def.operands.iter().any(|&v| is_counter(v))
+            }
+        };
+        let loads = data.kind == OpKind::Load && self.kernel.def(data.operands[0])?.kind.makes_shared();
+        (loads && !data.operands[1..].iter().all(|&index| is_own(index))).then(|| data.results[0])
+    }
+
+    /// Marks an op if it is a sum, and gives what else the operand becomes by it.
+    fn mark_sum(&mut self, user: Op, place: usize, pending: &mut Vec<Value>) {
+        let data = &self.kernel.ops[user];
+        match &data.kind {
+            OpKind::Arith(ArithOp::Add | ArithOp::Sub) => self.found.set(user, Rounding::AsWritten),
+            OpKind::Arith(ArithOp::Neg) | OpKind::Convert(_) => pending.push(data.results[0]),
+            OpKind::Select if place > 0 => pending.push(data.results[0]),
+            OpKind::For if place >= 2 => {
+                pending.push(data.results[place - 2]);
+                pending.push(self.kernel.regions[data.regions[0]].params[place - 1]);
+            }
+            OpKind::While => pending.push(self.kernel.regions[data.regions[0]].params[place]),
+            OpKind::Call(function) => {
+                pending.push(self.kernel.regions[self.kernel.functions[*function].body].params[place]);
+            }
+            OpKind::Store if is_variable(self.kernel.ty(data.operands[0])) => {
+                for &(load, _) in &self.users[data.operands[0]] {
+                    let load = &self.kernel.ops[load];
+                    if load.kind == OpKind::Load {
+                        pending.push(load.results[0]);
+                    }
+                }
+            }
+            OpKind::Yield => self.hand_on(user, place, pending),
+            _ => {}
+        }
+    }
+
+    /// What an operand of a region's terminator becomes.
+    fn hand_on(&self, end: Op, place: usize, pending: &mut Vec<Value>) {
+        let Some(region) = self.parents.region(end) else { return };
+        let Some(owner) = self.parents.op(region) else { return };
+        let data = &self.kernel.ops[owner];
+        let params = |number: usize| &self.kernel.regions[data.regions[number]].params;
+        match data.kind {
+            OpKind::If => pending.push(data.results[place]),
+            OpKind::For => pending.extend([data.results[place], params(0)[place + 1]]),
+            OpKind::While if region == data.regions[0] => {
+                if let Some(carried) = place.checked_sub(1) {
+                    pending.extend([data.results[carried], params(1)[carried]]);
+                }
+            }
+            OpKind::While => pending.push(params(0)[place]),
+            _ => {}
         }
     }
 

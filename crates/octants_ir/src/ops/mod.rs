@@ -158,6 +158,14 @@ impl OpKind {
         }
     }
 
+    /// Of which threads it is a barrier: behind it they see what they did to memory before.
+    pub fn barrier_of(&self) -> Option<Scope> {
+        match self {
+            Self::Barrier(_) | Self::BarrierCount => self.meets(),
+            _ => None,
+        }
+    }
+
     /// Whether it takes a value from another lane.
     pub fn asks_lane(&self) -> bool {
         matches!(self, Self::Shuffle(_))

@@ -99,14 +99,12 @@ impl LaneLoops<'_> {
             vec![any, b.arith(ArithOp::Min, so_far[1], missing)]
         });
         let kind = &self.kernel.ops[meeting].kind;
-        let message = match kind.meets() {
-            _ if matches!(kind, OpKind::Shuffle(_) | OpKind::Ballot) => {
-                "lanes exchange values, and lane {} of the subgroup is elsewhere"
-            }
+        let message = match kind.barrier_of() {
+            None => "lanes exchange values, and lane {} of the subgroup is elsewhere",
             Some(Scope::Subgroup) => {
                 "a barrier that lane {} of the subgroup never reaches, while others wait for it"
             }
-            _ => "a barrier that lane {} of the block never reaches, while others wait for it",
+            Some(_) => "a barrier that lane {} of the block never reaches, while others wait for it",
         };
         let around = std::mem::replace(&mut self.loc, self.kernel.ops[meeting].loc);
         let mut b = self.at(region);

@@ -68,8 +68,7 @@ impl<'k> LaneLoops<'k> {
     }
 
     pub fn run(mut self, parts: &Parts) {
-        let indices = self.kernel.regions[self.body].params.to_vec();
-        self.values = Lifetimes::of(self.kernel, &parts.0, &indices);
+        self.values = Lifetimes::of(self.kernel, &parts.0, self.body);
         if self.kernel.options.debug {
             self.races = Races::of(self.kernel, self.top, self.loc, self.threads, self.body);
         }
@@ -555,11 +554,9 @@ impl<'k> LaneLoops<'k> {
             _ => {}
         }
         let mut b = Builder::at(self.kernel, region, self.loc);
-        match (&self.races, data.kind.meets()) {
+        match (&self.races, data.kind.barrier_of()) {
             (Some(races), Some(Scope::Block)) => races.pass_block(&mut b),
-            (Some(races), Some(Scope::Subgroup)) if matches!(data.kind, OpKind::Barrier(_)) => {
-                races.pass_subgroup(&mut b, lanes.first);
-            }
+            (Some(races), Some(Scope::Subgroup)) => races.pass_subgroup(&mut b, lanes.first),
             _ => {}
         }
     }

@@ -310,7 +310,7 @@ fn zeros(b: &mut Builder<'_>, count: u32) -> Value {
 fn extents_of(kernel: &Kernel, array: Value) -> Option<(Vec<u32>, Vec<u32>)> {
     let Type::Array(ty) = kernel.ty(array) else { return None };
     let shape = kernel.layout(ty)?.shape.clone();
-    let dims = ty.elem.tensor_shape().map_or_else(Vec::new, |shape| shape.dims().to_vec());
+    let dims = ty.elem.tensor_shape().map_or_else(Vec::new, octants_ir::TensorShape::dims);
     Some((shape, dims))
 }
 

@@ -1,7 +1,7 @@
 //! Which values of a lane outlive a meeting, and which are as well computed again.
 
 use octants_ir::rewrite::{ops_in, regions_in};
-use octants_ir::{Kernel, Op, OpKind, Region, SideTable, Type, Value, ValueDef};
+use octants_ir::{Kernel, Op, OpKind, Region, Scalar, SideTable, Type, Value, ValueDef};
 
 use super::parts::Part;
 
@@ -16,6 +16,8 @@ pub(super) struct Lifetimes {
     pub kept: SideTable<Value, bool>,
     /// What it takes to compute a value anew; `None` for what cannot be.
     again: SideTable<Value, Option<u32>>,
+    /// Reals that lanes ask each other for: what they get is rounded once, whoever computed it.
+    asked: SideTable<Value, bool>,
     next: u32,
     /// Arrays that were made for them, and which of them are of variables.
     pub made: Vec<Op>,
@@ -29,16 +31,23 @@ impl Lifetimes {
             home: SideTable::new(None),
             kept: SideTable::new(false),
             again: SideTable::new(None),
+            asked: SideTable::new(false),
             next: 0,
             made: Vec::new(),
             of_variables: SideTable::new(false),
         }
     }
 
-    /// `indices` are the loop's, which a lane computes from its number.
-    pub fn of(kernel: &Kernel, parts: &[Part], indices: &[Value]) -> Self {
+    /// The values of a body; its indices a lane computes from its number.
+    pub fn of(kernel: &Kernel, parts: &[Part], body: Region) -> Self {
         let mut found = Self::none();
-        for &index in indices {
+        for op in ops_in(kernel, body) {
+            let data = &kernel.ops[op];
+            if data.kind.asks_lane() && kernel.ty(data.operands[0]).elem().is_some_and(Scalar::is_real) {
+                found.asked.set(data.operands[0], true);
+            }
+        }
+        for &index in &kernel.regions[body].params {
             found.again.set(index, Some(0));
         }
         found.define(kernel, parts);
@@ -119,6 +128,7 @@ impl Lifetimes {
             && data.kind.is_pure()
             && data.kind.cost() <= MOST_OPS_AGAIN
             && self.again[result].is_none()
+            && (!self.asked[result] || matches!(data.kind, OpKind::Const(_)))
         {
             let cost = data.operands.iter().try_fold(1_u32, |sum, &operand| {
                 let of = if self.home[operand].is_none() && self.again[operand].is_none() {
