@@ -42,7 +42,7 @@ fn describe(kernel: &str, sites: &SiteTable, report: &Record) -> Option<Fault> {
         SiteKind::Tape => (
             AssertKind::Condition,
             format!(
-                "one step of the derivative keeps {} bytes of the loop's values, and there is no memory for them",
+                "one step of the loop keeps {} bytes of its values, and there is no memory for them",
                 report.arguments[0]
             ),
             Vec::new(),

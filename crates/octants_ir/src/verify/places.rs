@@ -22,7 +22,7 @@ impl Verifier<'_> {
                 self.breaks(Law::PlaceUse, op, format!("operand {index} is {}", self.ty(operand)));
             }
         }
-        let accesses = matches!(data.kind, OpKind::Load | OpKind::Store);
+        let accesses = matches!(data.kind, OpKind::Load | OpKind::VolatileLoad | OpKind::Store);
         if !accesses && data.operands.iter().any(|&operand| matches!(self.ty(operand), Type::Tape(_))) {
             self.breaks(Law::Tape, op, "uses a tape");
         }

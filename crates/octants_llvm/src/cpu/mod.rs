@@ -140,6 +140,9 @@ impl TargetLowering for CpuOptions {
 
     fn shared_array(&self, e: &mut Emitter<'_>, array: SharedArray) -> Ptr {
         let start = array.offset;
+        if let Some(tape) = e.memory_of_block() {
+            return e.f.pointer(format_args!("getelementptr inbounds i8, ptr {tape}, i64 {start}"));
+        }
         let memory = |e: &mut Emitter<'_>, bytes: u64| {
             e.f.in_entry(|f| f.pointer(format_args!("alloca [{bytes} x i8], align 64")))
         };

@@ -1,22 +1,36 @@
 //! What the threads of a block do together. How they do it is the target's.
 
 use octants_ir::ops::Scope;
-use octants_ir::{Op, Scalar};
+use octants_ir::rewrite::ops_in;
+use octants_ir::{Op, OpKind, Scalar};
 
 use crate::emitter::Emitter;
-use crate::value::Val;
+use crate::value::{Ptr, Val};
 
 impl Emitter<'_> {
     /// An array in the block's memory.
     pub(crate) fn shared_array(&mut self, op: Op) {
         let field = self.kernel.ops[op].results[0];
-        if self.locals[field].is_some() {
+        // A tape is another one in each copy of the body.
+        if self.locals[field].is_some() && self.memory_of_block().is_none() {
             return;
         }
         let array = self.block_memory.array(op).unwrap_or_else(|| panic!("{op} is in no block"));
         let lowering = self.lowering;
         let pointer = lowering.shared_array(self, array);
         self.locals.set(field, Some(pointer));
+    }
+
+    /// Where the arrays of a block lie that is too large for a stack: the tape that the loop's body makes first.
+    pub(crate) fn memory_of_block(&self) -> Option<Ptr> {
+        let array = self.block_memory.arrays.first()?;
+        let body = self.facts.tasks.iter().find_map(|&task| {
+            let body = self.kernel.parallel_loop(task)?.body;
+            ops_in(self.kernel, body).contains(&array.op).then_some(body)
+        })?;
+        let of_tape =
+            |&op: &Op| (self.kernel.ops[op].kind == OpKind::Tape).then(|| self.kernel.ops[op].results[0]);
+        self.locals[self.kernel.regions[body].ops.iter().find_map(of_tape)?]
     }
 
     /// A scalar of 32 or 64 bits, moved word by word.

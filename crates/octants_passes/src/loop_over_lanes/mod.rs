@@ -38,6 +38,8 @@
 //! With `debug` it is checked that lanes come to the same meetings ([`agreement`]), that a lane that is asked for a value runs, and that no two lanes touch an element of
 //! a shared array without a barrier between, of which one writes it ([`races`]).
 //!
+//! These arrays are on the stack, as far as it goes; larger ones are where a tape is that the body makes first.
+//!
 //! Expects scalars in the structured phase, and leaves it. Iterations are whole blocks: an assertion in each of them says so.
 
 mod agreement;
@@ -47,12 +49,14 @@ mod races;
 mod values;
 
 use octants_ir::ops::{ArithOp, AssertKind, CompareOp};
-use octants_ir::{Builder, Const, Kernel, Op, OpKind, Region, Scalar, Value};
+use octants_ir::{Builder, Const, Kernel, Loc, Op, OpKind, Region, Scalar, SharedLayout, Value};
 
 use build::LaneLoops;
 use parts::Parts;
 
 use crate::split_tasks::launch::host_computes;
+/// Bytes of a block's arrays that a thread's stack holds. Threads of a program may have no more than 128 KiB of it.
+const MOST_STACK_BYTES: u64 = 64 << 10;
 
 pub fn loop_over_lanes(kernel: &mut Kernel) {
     for region in kernel.top_regions() {
@@ -136,6 +140,24 @@ fn lower(kernel: &mut Kernel, region: Region, op: Op) {
     assert_whole(&mut Builder::at(kernel, inner, loc), points, threads);
     LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body).run(&parts);
     Builder::at(kernel, inner, loc).yields(&[]);
+    leave_stack(kernel, inner, loc);
+}
+
+/// The arrays of a block lie in a tape, if they are too large for the stack of a thread.
+fn leave_stack(kernel: &mut Kernel, body: Region, loc: Loc) {
+    let layout = SharedLayout::of(kernel, body, None);
+    if layout.arrays.iter().map(|array| array.bytes).sum::<u64>() <= MOST_STACK_BYTES {
+        return;
+    }
+    let first = kernel.add_region();
+    let mut b = Builder::at(kernel, first, loc);
+    let words = b.constant(Const::from_i128(Scalar::I64, i128::from(layout.bytes.div_ceil(8))));
+    let tape = b.tape(Scalar::U64, words);
+    // It is needed, though nothing else in the kernel names it.
+    let first_word = b.i32(0);
+    b.volatile_load(tape, &[first_word]);
+    let ops = std::mem::take(&mut kernel.regions[first].ops);
+    kernel.regions[body].ops.splice(0..0, ops);
 }
 
 /// How many iterations a loop has.
