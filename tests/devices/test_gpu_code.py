@@ -398,3 +398,27 @@ def test_tiles_are_in_registers(ptxas, tmp_path, size, name, shared):
     go(oc.ndarray(dtype, (64, 64)), oc.ndarray(dtype, (64, 64)), 0, size)
     found = counts(assemble(ptxas, tmp_path, 90, texts([go], 90), "-v"))
     assert found and all(stack == spilled == 0 for _, stack, spilled, _ in found.values()), found
+
+
+def test_lanes_come_to_barriers_one_by_one(ptxas, tmp_path):
+    """`bar` without more says that a warp comes to it as one. The assembler believes it of loops behind it, too, which lanes may leave one by one."""
+
+    @oc.kernel
+    def claim(counter: oc.types.NDArray[oc.i32, 1], y: oc.types.NDArray[oc.i32, 1]):
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            claimed = oc.simt.block.SharedArray(1, oc.i32)
+            while True:
+                if i == 0:
+                    claimed[0] = oc.atomic_add(counter[0], 1)
+                oc.simt.block.sync()
+                if oc.simt.block.sync_any_nonzero(oc.cast(claimed[0] > 8, oc.i32)):
+                    break
+                y[i] += claimed[0]
+                oc.simt.block.sync()
+
+    claim(np.array([9], np.int32), np.zeros(64, np.int32))
+    text = claim.dump("ptx", capability=90)
+    assert "barrier.sync" in text and "barrier.red.popc" in text
+    assert not re.search(r"\bbar\.(sync|red)\b", text)
+    assemble(ptxas, tmp_path, 90, [text], "-O3")

@@ -37,24 +37,17 @@ impl Emitter<'_> {
 
     pub(super) fn block_barrier(&mut self, scope: Scope) {
         match scope {
-            Scope::Subgroup => self.converge(),
+            Scope::Subgroup => {
+                let (vendor, mask) = (self.vendor(), self.subgroup_mask());
+                self.run_instruction_on(&vendor.wait_for_lanes, &[mask]);
+            }
             Scope::Block | Scope::Device => self.meet(),
         }
     }
 
-    /// All threads of the block wait for each other, and lanes run together from here on.
-    ///
-    /// LLVM leads lanes that a branch has parted to a barrier by several ways, and the assembler takes the lanes of a warp to come to it together: from there on it
-    /// counted the rounds of a loop for all of them in one register, though they ran apart.
+    /// All threads of the block wait for each other.
     pub(super) fn meet(&mut self) {
-        self.converge();
-        self.wait_for_block();
-    }
-
-    /// The lanes of a subgroup run together from here on.
-    fn converge(&mut self) {
-        let (vendor, mask) = (self.vendor(), self.subgroup_mask());
-        self.run_instruction_on(&vendor.wait_for_lanes, &[mask]);
+        self.run_instruction(&self.vendor().meet_of_block);
     }
 
     pub(super) fn block_fence(&mut self, scope: Scope) {
@@ -69,7 +62,6 @@ impl Emitter<'_> {
     pub(super) fn block_count(&mut self, holds: Val) -> Val {
         let (vendor, holds) = (self.vendor(), self.resize(holds.read_as(Scalar::U1), Scalar::I32));
         let count = self.binary("and", holds, Val::int(Scalar::I32, 1));
-        self.converge();
         self.value_of(&vendor.count_of_block, Scalar::I32, &[count])
     }
 

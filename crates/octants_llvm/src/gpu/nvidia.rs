@@ -89,9 +89,17 @@ pub static NVIDIA: Vendor = Vendor {
         text: "call void @llvm.nvvm.bar.warp.sync(i32 <0>)",
         needs: &[("llvm.nvvm.bar.warp.sync", "declare void @llvm.nvvm.bar.warp.sync(i32)")],
     },
+    // Not `bar.sync`, which says that the lanes of a warp come to it together: the assembler then keeps what counts the rounds of a loop behind it in one register for
+    // all of them, also where the loop holds another one which they leave one by one. On an H200 a persistent loop lost rounds by that.
+    meet_of_block: Instruction {
+        text: "call void @llvm.nvvm.barrier.sync(i32 0)",
+        needs: &[("llvm.nvvm.barrier.sync", "declare void @llvm.nvvm.barrier.sync(i32)")],
+    },
+    // LLVM 19 has it as `bar.red` alone.
     count_of_block: Instruction {
-        text: "call i32 @llvm.nvvm.barrier0.popc(i32 <0>)",
-        needs: &[("llvm.nvvm.barrier0.popc", "declare i32 @llvm.nvvm.barrier0.popc(i32)")],
+        text: "call i32 asm sideeffect \"{ .reg .pred %holds; setp.ne.u32 %holds, $1, 0; barrier.red.popc.u32 $0, 0, %holds; }\", \
+               \"=r,r,~{memory}\"(i32 <0>) convergent nounwind",
+        needs: &[],
     },
     fence_for_block: Instruction {
         text: "call void @llvm.nvvm.membar.cta()",

@@ -77,7 +77,9 @@ pub struct Vendor {
     pub ballot: Instruction,
     /// The lanes of the mask `<0>` wait for each other, and see what each other wrote.
     pub wait_for_lanes: Instruction,
-    /// All threads of a block wait for each other; the sum of what `<0>` is.
+    /// All threads of a block wait for each other, also where the lanes of a warp come to it one by one.
+    pub meet_of_block: Instruction,
+    /// Likewise; the sum of what `<0>` is.
     pub count_of_block: Instruction,
     /// What was written before is seen by threads of the block, and of the device, before what is written later.
     pub fence_for_block: Instruction,

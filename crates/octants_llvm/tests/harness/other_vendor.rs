@@ -34,6 +34,7 @@ pub static OTHER: Vendor = Vendor {
     all: own!("i1", "everywhere", "i1", "i1 <0>"),
     ballot: own!("i64", "where", "i1", "i1 <0>"),
     wait_for_lanes: own!("void", "wait.items", "i64", "i64 <0>"),
+    meet_of_block: own!("void", "wait.group", "", ""),
     count_of_block: own!("i32", "count.group", "i32", "i32 <0>"),
     fence_for_block: own!("void", "fence.group", "", ""),
     fence_for_device: own!("void", "fence.device", "", ""),
