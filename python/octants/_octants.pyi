@@ -156,7 +156,9 @@ class Kernel:
     def _launch(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool, step: StepCheck | None = None
     ) -> Any: ...
-    def _launch_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool) -> Any: ...
+    def _launch_grad(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, with_duals: bool, sinks: Sinks | None = None
+    ) -> Any: ...
     def _record(
         self,
         args: tuple[Any, ...],
