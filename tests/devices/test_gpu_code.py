@@ -145,7 +145,7 @@ def test_the_assembler_takes_the_kernels_of_an_example(name, ptxas, kernels, mon
     runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
     for capability in CAPABILITIES:
         modules = texts(kernels, capability)
-        assert len(modules) > 1
+        assert modules
         assemble(ptxas, tmp_path, capability, modules, "-O1")
 
 

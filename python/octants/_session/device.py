@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from .. import _session
 from .._octants import host_only
 
+# Not by `typing`, which takes longer to import than the package.
+_FIELDS = (
+    "name",
+    "arch",
+    "compute_capability",
+    "driver_version",
+    "cores",
+    "subgroup_size",
+    "max_threads_per_core",
+    "max_blocks_per_core",
+    "max_threads_per_block",
+    "shared_bytes_per_block",
+    "max_shared_bytes_per_block",
+    "shared_bytes_per_core",
+    "registers_per_block",
+    "registers_per_core",
+    "l2_bytes",
+    "total_memory_bytes",
+    "free_memory_bytes",
+)
 
-class DeviceProperties(NamedTuple):
+
+class DeviceProperties(namedtuple("DeviceProperties", _FIELDS)):
     """What a device is: ``oc.device_properties()`` gives it. What a device does not have is 0 or ``None``."""
+
+    __slots__ = ()
 
     name: str
     """What the device calls itself."""
