@@ -1,7 +1,7 @@
 //! Loops whose threads form blocks: iteration `i` is run by thread `i % block` of a block that runs its neighbours.
 //!
-//! Blocks take iterations by their numbers ([`points`](super::points)); a block that goes on to other iterations waits for all of its threads first. The
-//! host sees to it that there are whole blocks alone.
+//! Blocks take iterations by their numbers ([`points`](super::points)); a block that goes on to other iterations waits for all of its threads first. That
+//! there are whole blocks alone is looked at by the launch, or by the kernel where only the device knows the bounds (`check_whole_blocks` of the passes).
 
 use octants_ir::ops::{SUBGROUP, Scope, ShuffleOp};
 use octants_ir::{Op, Scalar};

@@ -55,6 +55,7 @@ use build::LaneLoops;
 use parts::Parts;
 
 use crate::split_tasks::launch::host_computes;
+
 /// Bytes of a block's arrays that a thread's stack holds. Threads of a program may have no more than 128 KiB of it.
 const MOST_STACK_BYTES: u64 = 64 << 10;
 
