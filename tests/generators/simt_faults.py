@@ -104,9 +104,8 @@ MISSED = ("never reaches", "is elsewhere")
 
 def parted(program: Program, order: random.Random) -> Fault | None:
     """A barrier or an exchange under a condition that holds for some lanes."""
-    for body, at in places(
-        program, order, lambda one: getattr(one, "kind", "") in ("sync", "subgroup sync", "exchange")
-    ):
+    kinds = ("sync", "subgroup sync", "exchange")
+    for body, at in places(program, order, lambda one: getattr(one, "kind", "") in kinds and TOGETHER.search(one.text)):
         line = body[at]
         condition = some_lanes(line)
         if condition is None:
