@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import tempfile
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -74,6 +76,14 @@ def start(system: str, arch: str) -> Callable[[Row, Size], Bound]:
     """What binds rows under a system: ``octants``, ``quadrants``; ``plain`` is Octants without blocks, ``reference`` Octants' interpreter."""
     module = importlib.import_module("quadrants" if system == "quadrants" else "octants")
     arch = "reference" if system == "reference" else arch
-    module.init(arch=getattr(module, arch), offline_cache=False, enable_fallback=False, log_level="error")
+    # As programs run: machine code from a cache is assembled in another way. The folder is this measurement's own.
+    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or tempfile.mkdtemp(), system)
+    module.init(
+        arch=getattr(module, arch),
+        offline_cache=True,
+        offline_cache_file_path=folder,
+        enable_fallback=False,
+        log_level="error",
+    )
     make = plain if system == "plain" else blocks
     return lambda row, size: Bound(module, row, size, make)

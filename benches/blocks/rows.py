@@ -105,7 +105,7 @@ def product(n: int) -> Row:
         f"product_{n}",
         f"product of {n} × {n}, f32",
         "GFLOP/s",
-        {"gpu": {"n": n, "depth": n}, "quick": {"n": n // 8, "depth": n // 8}, "tiny": {"n": 128, "depth": 16}},
+        {"gpu": {"n": n, "depth": n}, "quick": {"n": n // 8, "depth": n // 8}, "tiny": {"n": 128, "depth": 64}},
         factors,
         lambda n, depth: {"c": ((n, n), "float32")},
         product_error,
