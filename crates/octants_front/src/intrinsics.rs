@@ -41,7 +41,7 @@ intrinsics! {
     RescaleIndex "rescale_index" "rescale_index(a, b, I): an index into a as one into b, which has more or fewer cells.";
     LoopUnique "loop_unique" "loop_unique(val, covers=None): a promise that no two iterations have the same value.";
     AssumeInRange "assume_in_range" "assume_in_range(val, base, low, high): a promise that base + low <= val < base + high.";
-    BlockLocal "block_local" "block_local(*fields): a hint.";
+    BlockLocal "block_local" "block_local(*fields): the next loop adds to their elements; a hint to share them in a block.";
     CacheReadOnly "cache_read_only" "cache_read_only(*fields): the next loop only reads them.";
     StopGrad "stop_grad" "stop_grad(*fields): what is loaded from them in this block counts as a constant in derivatives.";
     NoActivate "no_activate" "no_activate(*nodes): a hint.";

@@ -59,6 +59,9 @@ pub struct ParallelFor {
     pub in_order: bool,
     /// Iterations are few beside those of another loop that does the same: code for them is made in little time rather than made fast.
     pub brief: bool,
+    /// Parameters of the kernel, by number and ascending: fields whose elements the threads of a block had better share where that pays. A hint, which
+    /// changes nothing about what the loop does.
+    pub staged: Vec<u32>,
     /// A name for profiles and dumps.
     pub name: Option<String>,
 }

@@ -24,7 +24,7 @@
 //! * `while carry (%a: i32 = %0) { … yield %cond, %a } do (%b: i32) { … yield %c }`: condition, then body.
 //! * `for_cells (%i: i32, %j: i32) over layout0 until %left { … }`, where `until` and a variable stand only if it may end early
 //! * `parallel_for (%i: i32, %j: i32) in (%a..%b, %c..%d) reduce (%s: f32 = atomic_add %sum[%k]) block_dim 64 max_threads 1
-//!   in_order brief name "label" { … yield %t }`; all but the axes is left out where absent.
+//!   in_order brief stage (%x, %y) name "label" { … yield %t }`; all but the axes is left out where absent.
 //! * A `yield` of nothing at the end of a region is left out, and so is an `else` with nothing in it.
 //! * Reals are written with the fewest digits that read back to the same bits; infinities and NaN as `0x` and their bits.
 //! * With locations, a table stands first (`loc1 = 0:120..130 in "f" from loc0`: file, byte range, function, the inlined call)

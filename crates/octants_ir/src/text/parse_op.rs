@@ -297,12 +297,25 @@ impl Parser {
         }
         attributes.in_order = self.eat_word("in_order");
         attributes.brief = self.eat_word("brief");
+        if self.eat_word("stage") {
+            self.mark("(")?;
+            attributes.staged = self.list(")", Self::staged_param)?;
+        }
         if self.eat_word("name") {
             attributes.name = Some(self.text()?);
         }
         rest.loc = Some(self.optional_loc()?);
         self.block(body)?;
         Ok(OpKind::ParallelFor(Box::new(attributes)))
+    }
+
+    /// A parameter of the kernel, as its number.
+    fn staged_param(&mut self) -> Parsed<u32> {
+        let value = self.value()?;
+        match self.kernel.as_param(value) {
+            Some(number) => Ok(number as u32),
+            None => self.error("only parameters of the kernel are staged"),
+        }
     }
 
     /// `%accumulator: type = atomic_add %place[%i]`

@@ -553,6 +553,14 @@ impl<'k> Printer<'k> {
         if attributes.brief {
             self.push(" brief");
         }
+        if !attributes.staged.is_empty() {
+            self.push(" stage (");
+            for (index, &number) in attributes.staged.iter().enumerate() {
+                self.comma(index);
+                self.value(self.kernel.regions[self.kernel.body].params[number as usize]);
+            }
+            self.push(")");
+        }
         if let Some(name) = &attributes.name {
             self.push(" name ");
             self.string(name);

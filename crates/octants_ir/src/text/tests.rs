@@ -162,6 +162,7 @@ fn everything() -> Kernel {
         max_threads: Some(1),
         in_order: true,
         brief: true,
+        staged: vec![1],
         name: Some("sum".into()),
     };
     b.op(OpKind::ParallelFor(Box::new(attributes)), [i, n, n, i, temp, x, i], [], [body]);

@@ -103,6 +103,11 @@ impl Verifier<'_> {
         if attributes.block_dim == Some(0) || attributes.max_threads == Some(0) {
             self.breaks(Law::Attributes, op, "a number of threads is zero");
         }
+        let staged = &attributes.staged;
+        let known = staged.last().is_none_or(|&last| (last as usize) < self.kernel.params.len());
+        if !known || !staged.is_sorted_by(|a, b| a < b) {
+            self.breaks(Law::Attributes, op, format!("stages {staged:?}"));
+        }
         let axes = attributes.axes as usize;
         if !self.takes_operands(op, attributes.operand_count()) {
             return;

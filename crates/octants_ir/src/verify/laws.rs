@@ -29,7 +29,7 @@ macro_rules! all_laws { ($declare:ident) => { $declare! {
     25 Bounds "Bounds and index of one loop axis are of one integer type; a parallel loop has an axis; over a layout it has an `i32` index for each of the layout's.";
     26 Carried "Carried values, their parameters, what is yielded and what results have the same types in the same order.";
     27 Reduction "A reduction is a sum, product, least, greatest or bitwise op; its accumulator has its cell's type.";
-    28 Attributes "`block_dim` and `max_threads` are not zero.";
+    28 Attributes "`block_dim` and `max_threads` are not zero; what is staged are parameters of the kernel, ascending.";
     29 Top "`temp` and `fork` stand in the kernel's body only, `parallel_for` and `serial` there or in a branch of a `fork`.";
     30 Returned "A kernel or function returns values of its results' types; a kernel split into tasks returns none.";
     31 Message "An assertion's message has one blank, `{}` or `{:.2f}`, per argument, and arguments are scalars.";

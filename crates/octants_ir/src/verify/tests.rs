@@ -157,6 +157,7 @@ const BAD: &[(Law, &str)] = &[
     (Law::Carried, "for_cells (%j: i32, %m: i32) over layout0 { yield %j }\nreturn"),
     (Law::Digits, "serial { }\nparallel_for (%j: i32, %m: i32) over layout0 { }\nreturn"),
     (Law::Attributes, "parallel_for (%j: i32) in (%i..%i) max_threads 0 { }\nreturn"),
+    (Law::Attributes, "parallel_for (%j: i32) in (%i..%i) stage (%x, %x) { }\nreturn"),
     (Law::Top, "if %c { parallel_for (%j: i32) in (%i..%i) { } }\nreturn"),
     (Law::Top, "for %j: i32 in %i..%i { %a: temp<f32> = temp }\nreturn"),
     (Law::Top, "if %c { fork { } }\nreturn"),

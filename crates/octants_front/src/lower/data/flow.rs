@@ -112,6 +112,8 @@ pub(crate) struct LoopConfig<O> {
     pub name: Option<String>,
     /// Fields that the loop only reads, and where that was said.
     pub read_only: Vec<(O, Span)>,
+    /// Fields whose elements the threads of a block had better share.
+    pub block_local: Vec<O>,
     /// The latest call that said so.
     pub span: Option<Span>,
 }
@@ -124,6 +126,7 @@ impl<O> Default for LoopConfig<O> {
             parallelize: None,
             name: None,
             read_only: Vec::new(),
+            block_local: Vec::new(),
             span: None,
         }
     }

@@ -203,8 +203,13 @@ impl<H: Host> Lowerer<'_, H> {
                     intrinsic.doc(),
                 ));
             }
-            if let (Intrinsic::CacheReadOnly, Term::Object(field)) = (intrinsic, rvalue) {
-                self.next_loop.get_or_insert_default().read_only.push((field, argument.span));
+            let Term::Object(field) = rvalue else { continue };
+            match intrinsic {
+                Intrinsic::CacheReadOnly => {
+                    self.next_loop.get_or_insert_default().read_only.push((field, argument.span));
+                }
+                Intrinsic::BlockLocal => self.next_loop.get_or_insert_default().block_local.push(field),
+                _ => {}
             }
         }
         Ok(Term::None)

@@ -67,13 +67,8 @@ impl<H: Host> Lowerer<'_, H> {
     fn check_read_only(&self, fields: &[(H::Object, Span)], before: usize) -> Fallible<()> {
         for (field, said) in fields {
             let Some(number) = self.member_of(field) else { continue };
-            let is_of = |param: &FieldParam| match param.view {
-                None => param.field == number,
-                Some(view) => view.elements.is_some_and(|(field, _)| field == number),
-            };
             let params = &self.kernel.regions[self.kernel.body].params;
-            let arrays: Vec<_> =
-                self.fields.iter().filter(|param| is_of(param)).map(|param| params[param.param]).collect();
+            let arrays: Vec<_> = self.params_of_member(number).map(|param| params[param]).collect();
             let writes = |&(op, _): &(Op, &OpData)| {
                 let access = self.kernel.cell_access(op);
                 access.is_some_and(|access| access.writes && arrays.contains(&access.place.base()))
@@ -88,6 +83,25 @@ impl<H: Host> Lowerer<'_, H> {
             return Err(Box::new(diagnostic));
         }
         Ok(())
+    }
+
+    /// The kernel's parameters that hold elements of a field, by the number of its dependency.
+    fn params_of_member(&self, number: usize) -> impl Iterator<Item = usize> {
+        let is_of = move |param: &&FieldParam| match param.view {
+            None => param.field == number,
+            Some(view) => view.elements.is_some_and(|(field, _)| field == number),
+        };
+        self.fields.iter().filter(is_of).map(|param| param.param)
+    }
+
+    /// The kernel's parameters that hold elements of these fields, ascending; none of a field that the kernel has not named.
+    fn params_of_fields(&self, fields: &[H::Object]) -> Vec<u32> {
+        let numbers = fields.iter().filter_map(|field| self.member_of(field));
+        let mut params: Vec<_> =
+            numbers.flat_map(|number| self.params_of_member(number)).map(|param| param as u32).collect();
+        params.sort_unstable();
+        params.dedup();
+        params
     }
 
     /// What a loop runs over, and whether it has one variable for the whole index.
@@ -246,6 +260,7 @@ impl<H: Host> Lowerer<'_, H> {
             max_threads: config.parallelize,
             in_order: false,
             brief: false,
+            staged: self.params_of_fields(&config.block_local),
             name: config.name,
         };
         if let Some(sparse) = &nest.range.sparse {
