@@ -77,6 +77,7 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
                 is_gathered.set(update.op, true);
             }
             let gathered = |update: Op| is_gathered[update];
+            drop_hints(kernel, op, &found);
             let body = kernel.ops[op].regions[0];
             let writes = |&inner: &Op| kernel.ops[inner].kind.stays() && !gathered(inner);
             let stays = ops_in(kernel, body).iter().any(writes);
@@ -91,6 +92,14 @@ pub fn gather_updates(kernel: &mut Kernel, assumptions: Assumptions) {
             }
         }
         kernel.regions[kernel.body].ops.push(op);
+    }
+}
+
+/// What is left of updates that are gathered is rare: blocks need not share its elements.
+fn drop_hints(kernel: &mut Kernel, op: Op, found: &[Updates]) {
+    let numbers: Vec<_> = found.iter().filter_map(|updates| kernel.as_param(updates.base)).collect();
+    if let OpKind::ParallelFor(attributes) = &mut kernel.ops[op].kind {
+        attributes.staged.retain(|&number| !numbers.contains(&(number as usize)));
     }
 }
 

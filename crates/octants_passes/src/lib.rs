@@ -35,6 +35,7 @@ mod sink_updates;
 mod slice_bits;
 mod split_digits;
 mod split_tasks;
+mod stage_updates;
 mod strip_by_cells;
 mod tape_arrays;
 
@@ -69,6 +70,7 @@ pub use sink_updates::sink_updates;
 pub use slice_bits::slice_bits;
 pub use split_digits::split_digits;
 pub use split_tasks::split_tasks;
+pub use stage_updates::stage_updates;
 pub use tape_arrays::{
     ClaimParams, SizeParams, SizesLayout, TapeArray, TapeParams, TapedLoop, declare_sized_tape_arrays,
     declare_tape_arrays,

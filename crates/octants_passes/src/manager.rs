@@ -31,6 +31,7 @@ use crate::sink_updates::sink_updates;
 use crate::slice_bits::slice_bits;
 use crate::split_digits::split_digits;
 use crate::split_tasks::split_tasks;
+use crate::stage_updates::stage_updates;
 use crate::strip_by_cells::strip_by_cells;
 
 /// What passes found out about the program that its author may want to know.
@@ -250,6 +251,14 @@ pub static PIPELINE: &[Pass] = &[
                  indices one value",
         leaves: Phase::Structured,
         run: |kernel, assumptions, _| merge_accesses(kernel, assumptions),
+    },
+    Pass {
+        name: "stage_updates",
+        need: Need::Speed,
+        reason: "behind gather_updates, demote_atomics and privatise_reductions, which leave fewer updates and make them of indices that it hides; \
+                 before loop_over_lanes, which looks at what blocks do",
+        leaves: Phase::Structured,
+        run: |kernel, assumptions, _| stage_updates(kernel, assumptions),
     },
     Pass {
         name: "loop_over_lanes",

@@ -117,7 +117,8 @@ fn with_known_scalars(kernel: &Kernel, arguments: &str) -> Result<Kernel, String
 }
 
 fn passes_keep(first: &Kernel, arguments: &str, steps: u64, expected: &str) -> Result<(), String> {
-    for noalias in [false, true] {
+    // Where threads form blocks, more is done with them than elsewhere.
+    for (noalias, blocks) in [(false, false), (true, false), (true, true)] {
         let mut wrong = None;
         let mut look = |_, pass: &str, kernel: &Kernel| {
             if wrong.is_some() {
@@ -128,12 +129,12 @@ fn passes_keep(first: &Kernel, arguments: &str, steps: u64, expected: &str) -> R
             if found.as_deref() != Ok(expected) {
                 let text = octants_ir::text::print(kernel);
                 wrong = Some(format!(
-                    "after `{pass}` (noalias {noalias}) {arguments} gives {found:?}, not {expected:?}:\n{text}"
+                    "after `{pass}` (noalias {noalias}, blocks {blocks}) {arguments} gives {found:?}, not {expected:?}:\n{text}"
                 ));
             }
         };
         let assumptions =
-            Assumptions { noalias, copies: false, exclusive: false, few_tasks: noalias, blocks: false };
+            Assumptions { noalias, copies: false, exclusive: false, few_tasks: noalias, blocks };
         let options = PipelineOptions {
             assumptions,
             dump: Some(&mut look),
