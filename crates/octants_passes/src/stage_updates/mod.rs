@@ -201,11 +201,13 @@ fn tile(
     for position in 0..rank {
         let found: Vec<_> = own.iter().map(|access| nest.reach(access.path[position])).collect();
         let beside = || {
-            // Other arrays of the same shape say where an iteration is at home: a slot, whose cells it finds by looking for them.
+            // Other arrays of the same shape say where an iteration is at home: in a slot, while it finds others by looking for them.
+            let is_slot = own.iter().any(|access| is_made(kernel, access.path[position]));
             let alike = all.iter().filter(|access| {
                 let Type::Array(other) = kernel.ty(access.base) else { return false };
                 let shape = kernel.layout(other).map(|layout| &layout.shape);
-                access.path.len() > position
+                is_slot
+                    && access.path.len() > position
                     && shape.is_some_and(|shape| shape.get(position) == layout.shape.get(position))
             });
             alike.filter_map(|access| nest.reach(access.path[position])).find(|reach| !reach.axes.is_empty())
@@ -223,4 +225,12 @@ fn tile(
     let updates = own.iter().zip(is_asked);
     let updates = updates.map(|(access, is_asked)| Update { op: access.op, is_asked, times: 1 }).collect();
     Some(Tile { array, scalar, components, axes, updates })
+}
+
+/// Whether a value is a cell that is made where there is none.
+fn is_made(kernel: &Kernel, value: Value) -> bool {
+    kernel.def(value).is_some_and(|def| {
+        let inner = def.regions.iter().flat_map(|&region| ops_in(kernel, region));
+        inner.map(|op| &kernel.ops[op].kind).chain([&def.kind]).any(|kind| matches!(kind, OpKind::Call(_)))
+    })
 }
