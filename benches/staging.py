@@ -1,7 +1,7 @@
 """What staging parts of fields in shared memory would bring, as `oc.block_local` asks for: `python benches/staging.py`.
 
 Each computation is written twice, once as programs write it and once with the tile of a block, and the elements around it, in a shared array. On a GPU the
-cache of a core does the same for loops that only read; sums of many threads into neighbouring elements are what sharing is for.
+cache of a core does the same for loops that only read; sums of many threads into neighbouring elements are what sharing is for, and are also written with the hint.
 """
 
 import argparse
@@ -79,6 +79,13 @@ def scatter(n: int, each: int) -> None:
                 oc.atomic_add(grid[oc.min(oc.max(i + a - 1, 0), n - 1), oc.min(oc.max(j + b - 1, 0), n - 1)], 1.0)
 
     @oc.kernel
+    def hinted():
+        oc.block_local(grid)
+        for i, j, _ in oc.ndrange(n, n, each):
+            for a, b in oc.static(oc.ndrange(3, 3)):
+                oc.atomic_add(grid[oc.min(oc.max(i + a - 1, 0), n - 1), oc.min(oc.max(j + b - 1, 0), n - 1)], 1.0)
+
+    @oc.kernel
     def staged():
         oc.loop_config(block_dim=SIDE * SIDE)
         for thread in range(n * n):
@@ -100,16 +107,51 @@ def scatter(n: int, each: int) -> None:
                 oc.atomic_add(grid[i, j], shared[at // wide, at % wide])
                 at += SIDE * SIDE
 
-    report(f"{each} points a cell into 9 cells", direct, staged, 4 * n * n * each)
+    report(f"{each} points a cell into 9 cells", direct, staged, 4 * n * n * each, hinted)
 
 
-def report(what: str, direct: Callable[[], object], staged: Callable[[], object], moved: int) -> None:
-    """A line: both times, and how many bytes the direct one moves at least."""
-    seconds, shared = least(direct), least(staged)
-    print(
-        f"{what:32} {seconds * 1e3:9.3f} ms  {shared * 1e3:9.3f} ms staged  {moved / seconds / 1e9:8.1f} GB/s",
-        flush=True,
-    )
+def leaves(n: int, side: int) -> None:
+    """Cells of a sparse tree add to those around them, most of which lie in the same leaf."""
+    x, y = oc.field(oc.f32), oc.field(oc.f32)
+    oc.root.pointer(oc.ij, n // side).dense(oc.ij, side).place(x, y)
+
+    @oc.kernel
+    def fill():
+        for i, j in oc.ndrange((1, n - 1), (1, n - 1)):
+            y[i, j] = 1.0
+
+    @oc.kernel
+    def direct():
+        for i, j in y:
+            if y[i, j] > 0:
+                for a, b in oc.static(oc.ndrange(3, 3)):
+                    x[i + a - 1, j + b - 1] += y[i, j]
+
+    @oc.kernel
+    def hinted():
+        oc.block_local(x)
+        for i, j in y:
+            if y[i, j] > 0:
+                for a, b in oc.static(oc.ndrange(3, 3)):
+                    x[i + a - 1, j + b - 1] += y[i, j]
+
+    fill()
+    report(f"leaves of {side} x {side} into 9 cells", direct, None, 4 * n * n, hinted)
+
+
+def report(
+    what: str,
+    direct: Callable[[], object],
+    staged: Callable[[], object] | None,
+    moved: int,
+    hinted: Callable[[], object] | None = None,
+) -> None:
+    """A line: the times, and how many bytes the direct one moves at least."""
+    seconds = least(direct)
+    line = f"{what:32} {seconds * 1e3:9.3f} ms"
+    for call, how in (staged, "staged"), (hinted, "hinted"):
+        line += " " * 21 if call is None else f"  {least(call) * 1e3:9.3f} ms {how}"
+    print(f"{line}  {moved / seconds / 1e9:8.1f} GB/s", flush=True)
 
 
 def main() -> None:
@@ -123,6 +165,8 @@ def main() -> None:
         box(side, radius)
     for each in (1, 8):
         scatter(side // 4, each)
+    for leaf in (4, 8, 16):
+        leaves(side // 8, leaf)
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ def test_loops_that_do_more_than_add_stay_as_they_are(arch):
                 oc.block_local(x, taken)
             for i, k in oc.ndrange((1, 1999), 4):
                 x[i - 1] += k
-                oc.atomic_max(x[i + 1], 3)
+                oc.atomic_max(x[i + 1], -1)
                 if oc.atomic_add(taken[i], 1) == 0:
                     taken[i] += 10
 

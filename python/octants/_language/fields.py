@@ -24,7 +24,9 @@ assume_in_range = _in_kernels(
     "assume_in_range",
     "``assume_in_range(val, base, low, high)``: ``val``, with the promise that ``base + low <= val < base + high``.",
 )
-block_local = _in_kernels("block_local", "``block_local(*fields)``: a hint that a block's threads share elements.")
+block_local = _in_kernels(
+    "block_local", "``block_local(*fields)``: a hint that a block's threads add to the same elements of these fields."
+)
 cache_read_only = _in_kernels(
     "cache_read_only", "``cache_read_only(*fields)``: before a loop that only reads these fields, which is checked."
 )
