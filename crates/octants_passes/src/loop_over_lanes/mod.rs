@@ -76,7 +76,11 @@ pub fn check_whole_blocks(kernel: &mut Kernel) {
         for op in kernel.regions[region].ops.clone() {
             let Some(threads) = kernel.whole_blocks(op) else { continue };
             let bounds = bounds_of(kernel, op);
-            if bounds.iter().all(|&(lo, hi)| host_computes(kernel, lo) && host_computes(kernel, hi)) {
+            if bounds.iter().all(|&(lo, hi)| host_computes(kernel, lo) && host_computes(kernel, hi))
+                || bounds.iter().any(|&(lo, hi)| {
+                    kernel.as_const(lo).is_some_and(Const::is_zero) && is_multiple(kernel, hi, threads)
+                })
+            {
                 continue;
             }
             let behind = split_before(kernel, region, op);
@@ -86,6 +90,17 @@ pub fn check_whole_blocks(kernel: &mut Kernel) {
             kernel.regions[region].ops.extend(behind);
         }
     }
+}
+
+/// Whether a value is a product with a factor that so many divide, as passes write how many threads there are.
+fn is_multiple(kernel: &Kernel, value: Value, of: u32) -> bool {
+    if let Some(known) = kernel.as_const(value).and_then(Const::as_i128) {
+        return known % i128::from(of) == 0;
+    }
+    kernel.def(value).is_some_and(|op| {
+        op.kind == OpKind::Arith(ArithOp::Mul)
+            && op.operands.iter().any(|&factor| is_multiple(kernel, factor, of))
+    })
 }
 
 fn bounds_of(kernel: &Kernel, op: Op) -> Vec<(Value, Value)> {
