@@ -221,7 +221,8 @@ def bound_of_a_hundred_reads(x: VEC, y: VEC, n: INTS):
 def test_deep_nests_and_long_bounds(arch):
     levels = [1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1, 1]
     np.testing.assert_allclose(gradient(twelve_levels, X, integers(levels)), steps(X, [16] * 4), rtol=1e-12)
-    assert kept(twelve_levels, made(X), made(np.zeros(4)), integers(levels)) == [sum(levels) * REAL]
+    # One more for what runs now.
+    assert kept(twelve_levels, made(X), made(np.zeros(4)), integers(levels)) == [(sum(levels) + 1) * REAL]
     oc.init(arch=getattr(oc, arch), unrolling_limit=0, log_level="error")
     reads = [k % 3 - 1 for k in range(100)]
     assert sum(reads) == -1

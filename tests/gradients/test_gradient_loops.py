@@ -145,6 +145,50 @@ def bound_from_an_atomic(x: VEC, y: VEC, n: INTS):
 
 
 @oc.kernel
+def nest_with_bounds_of_an_array(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v, w = x[i], 0.3 * x[i]
+        for _ in range(n[i]):
+            for k in range(-1, n[(i + 1) % 4]):
+                a = oc.sin(x[(k + 4) % 4])
+                for l in range(1, n[(i + 2) % 4]):
+                    v = oc.sin(v) * 0.9 + a * w
+                    w = oc.cos(v * w) + 0.01 * k * l
+        y[i] = v + w
+
+
+@oc.kernel
+def nest_whose_results_are_needed(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v, w = x[i], 0.3 * x[i]
+        c = 0
+        for _ in range(n[0]):
+            for _ in range(n[1]):
+                for _ in range(n[2]):
+                    for _ in range(n[3]):
+                        v = oc.exp(0.1 * oc.sin(v)) * w
+                        w = oc.cos(v) + 0.1 * c
+                        c += 1
+        y[i] = v * w + oc.sin(v) * c
+
+
+@oc.kernel
+def nest_in_a_loop_between_others(x: VEC, y: VEC, n: INTS):
+    for i in x:
+        v, w = x[i], 0.3 * x[i]
+        for _ in range(n[1]):
+            for _ in range(n[0]):
+                for _ in range(n[2]):
+                    for _ in range(n[3]):
+                        v = oc.sin(v) * oc.cos(w)
+                        w = oc.exp(0.1 * v) * w
+            for _ in range(n[2]):
+                v = oc.sin(v) * w
+            w = w * v
+        y[i] = v
+
+
+@oc.kernel
 def continue_in_a_task(x: VEC, y: VEC):
     for i in x:
         v = x[i]
@@ -205,6 +249,13 @@ RIGHT = [
             [3, 1, 2, 0],
         ),
     ),
+    (nest_with_bounds_of_an_array, ([2, 3, 2, 3],)),
+    (nest_with_bounds_of_an_array, ([0, 2, 4, 1],)),
+    (nest_with_bounds_of_an_array, ([3, -1, 2, 2],)),
+    (nest_whose_results_are_needed, ([2, 3, 2, 2],)),
+    (nest_whose_results_are_needed, ([2, 3, 0, 2],)),
+    (nest_in_a_loop_between_others, ([2, 3, 2, 2],)),
+    (nest_in_a_loop_between_others, ([0, 2, 2, 1],)),
     (bound_from_a_real, ()),
     (bound_written_before_the_loop, ([0] * 4,)),
     (bound_increased_before_the_loop, ([0, 1, 2, 3],)),
@@ -229,6 +280,16 @@ def test_derivative_is_right(arch, kernel, bounds):
 def test_derivative_is_refused(arch, kernel, bounds, code):
     with pytest.raises(oc.OctantsCompilationError, match=rf"\[{code}\]"):
         derived(kernel, bounds)
+
+
+def test_the_body_of_a_nest_is_not_copied_for_each_level(arch):
+    """Its sines stand once in the forward sweep that runs again, and once as cosines in the backward sweep."""
+    x, y, n = made(X), made(np.zeros(4)), integers([2, 3, 2, 3])
+    nest_with_bounds_of_an_array(x, y, n)
+    nest_with_bounds_of_an_array.grad(x, y, n)
+    text = nest_with_bounds_of_an_array.dump("ir", grad=True)
+    forward = nest_with_bounds_of_an_array.dump("ir")
+    assert text.count(" for ") == 2 * forward.count(" for ")
 
 
 @oc.kernel

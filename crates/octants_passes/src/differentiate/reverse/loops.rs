@@ -26,7 +26,7 @@
 //! }
 //! ```
 //! A tape lives as long as its region runs. The tapes of a loop inside a loop are made anew in each backward iteration of the outer one, so
-//! that memory is the sum along a nest, not the product. How often a `while` runs is found by running it once more.
+//! that memory is the sum along a nest, not the product. Where loops inside each other carry the same values, their forward sweeps stand once ([`nests`](super::nests)). How often a `while` runs is found by running it once more.
 
 use octants_ir::ops::{ArithOp, BitOp, CompareOp, ParallelFor};
 use octants_ir::{Const, Op, OpKind, Region, Scalar, TensorShape, Type, Value};
@@ -40,6 +40,13 @@ impl Reverse<'_> {
         if !self.facts.differentiates[op] {
             self.keep_places(op);
             self.forward_structure(op);
+            return;
+        }
+        if self.is_inside_nest(op) {
+            return;
+        }
+        if self.nest_of(op).is_some() {
+            self.forward_nest(op);
             return;
         }
         match self.kernel.ops[op].kind {
@@ -119,16 +126,29 @@ impl Reverse<'_> {
             self.restore_places(op);
             return;
         }
+        if self.kept[op].is_nest {
+            self.backward_nest(op);
+        } else {
+            self.backward_iterations(op);
+        }
+    }
+
+    /// The iterations of a loop, the last one first.
+    pub(super) fn backward_iterations(&mut self, op: Op) {
         let data = self.kernel.ops[op].clone();
         let &body = data.regions.last().expect("a loop has a body");
         let params = self.kernel.regions[body].params.clone();
         // A body's parameters begin with the index of a `for`.
         let indices = params.len() - data.results.len();
         let operands = self.map(&data.operands);
-        let (lo, hi) = match self.kept[op].trips {
-            Some(trips) => (self.b().constant(Const::from_i128(Scalar::I64, 0)), trips),
-            None => (operands[0], operands[1]),
+        let (lo, hi) = match (self.kept[op].trips, self.bounds_in_nest(op)) {
+            (Some(trips), _) => (self.b().constant(Const::from_i128(Scalar::I64, 0)), trips),
+            (None, Some(bounds)) => bounds,
+            (None, None) => (operands[0], operands[1]),
         };
+        if self.is_innermost_in_nest(op) {
+            self.run_nest_again();
+        }
         let active: Vec<usize> = (0..data.results.len())
             .filter(|&slot| {
                 self.activity.is_active(data.results[slot]) || self.activity.is_active(params[indices + slot])
@@ -145,9 +165,15 @@ impl Reverse<'_> {
             if indices > 0 {
                 reverse.names.insert(params[0], index);
             }
-            reverse.read_tapes(op, position, &params[indices..]);
             let seeds: Vec<_> = active.iter().copied().zip(values[1..].iter().copied()).collect();
-            reverse.pair(body, &seeds);
+            if reverse.is_around_in_nest(op) {
+                reverse.begin_iteration(values[0], lo, index);
+                reverse.pair(body, &seeds);
+                reverse.end_iteration();
+            } else {
+                reverse.read_tapes(op, position, &params[indices..]);
+                reverse.pair(body, &seeds);
+            }
             active.iter().map(|&slot| reverse.adjoint_or_zero(params[indices + slot])).collect()
         });
         let looped = self.b().op(OpKind::For, first, types[1..].to_vec(), [region]);
@@ -262,7 +288,7 @@ impl Reverse<'_> {
     }
 
     /// How far the second integer lies behind the first, in 64 bits; the second itself if the first is zero.
-    fn distance(&mut self, from: Value, to: Value) -> Value {
+    pub(super) fn distance(&mut self, from: Value, to: Value) -> Value {
         if self.kernel.as_const(from).is_some_and(Const::is_zero) {
             return to;
         }

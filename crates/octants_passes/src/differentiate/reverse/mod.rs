@@ -1,7 +1,7 @@
 //! Reverse mode: a sweep forward that computes values again, then a sweep backward that hands adjoints from results to operands.
 //!
 //! A region is differentiated as a *pair*: its ops forward, then backward. What stands in a region of a loop or an `if` is a pair of its own,
-//! inside the backward sweep of the region around it:
+//! inside the backward sweep of the region around it (but for [`nests`]):
 //! ```text
 //! %2: f32 = if %c { forward… } else { forward… }     forward sweep: results alone
 //! …
@@ -17,6 +17,7 @@
 mod backward;
 mod facts;
 mod loops;
+mod nests;
 mod places;
 mod sizing;
 mod values;
@@ -34,6 +35,7 @@ use crate::edit::slots::yielded;
 use crate::eliminate_dead_code::eliminate_dead_code_again;
 use crate::promote_locals;
 use facts::Facts;
+use nests::Nest;
 use places::Kept;
 use sizing::LiveTapes;
 pub use sizing::TapePlan;
@@ -93,20 +95,40 @@ fn reverse_with(
     }
     let primal = kernel.clone();
     let facts = Facts::find(&primal, activity, &companion_of);
-    let (mut reverse, template) =
-        Reverse::new(kernel, activity, &facts, companion_of.clone(), recorded, &mut *refusals);
-    reverse.checks = checks;
-    reverse.pair(template, &[]);
-    let Reverse { origin, kept, tasks, loc, .. } = reverse;
     let body = kernel.body;
-    Builder::at(kernel, body, loc).returns(&[]);
-    kernel.results.clear();
-    eliminate_dead_code_again(kernel);
-    if ops_in(kernel, body).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape) {
-        // What is added to an adjoint after its last read is dead only once the variable is a value, and so is the tape that it was computed from.
-        promote_locals(kernel);
+    let mut needed = SideTable::new(false);
+    let before = refusals.len();
+    let (origin, kept, tasks) = loop {
+        let (mut reverse, template) =
+            Reverse::new(kernel, activity, &facts, companion_of.clone(), recorded, &mut *refusals);
+        (reverse.checks, reverse.needed) = (checks, needed.clone());
+        reverse.pair(template, &[]);
+        let Reverse { origin, kept, tasks, plain_loops, loc, .. } = reverse;
+        Builder::at(kernel, body, loc).returns(&[]);
+        kernel.results.clear();
         eliminate_dead_code_again(kernel);
-    }
+        if ops_in(kernel, body).into_iter().any(|op| kernel.ops[op].kind == OpKind::Tape) {
+            // What is added to an adjoint after its last read is dead only once the variable is a value, and so is the tape that it was computed from.
+            promote_locals(kernel);
+            eliminate_dead_code_again(kernel);
+        }
+        let mut stands = SideTable::new(false);
+        for op in ops_in(kernel, body) {
+            stands.set(op, true);
+        }
+        let mut is_complete = true;
+        for (plain, op) in plain_loops {
+            if stands[plain] {
+                needed.set(op, true);
+                is_complete = false;
+            }
+        }
+        if is_complete {
+            break (origin, kept, tasks);
+        }
+        refusals.truncate(before);
+        *kernel = primal.clone();
+    };
     let has_companion = |base: Value| companion_of[base].is_some();
     let unkept = stale_reads::check(&primal, kernel, &origin, has_companion, leaving, refusals);
     let taped = |op: &Op| {
@@ -157,6 +179,12 @@ struct Reverse<'k> {
     at_top: bool,
     /// Whether indices are checked again.
     checks: bool,
+    /// Nests of loops that stand around what is put now, in their backward sweeps.
+    nests: Vec<Nest>,
+    /// Outermost loops of nests, forward only, and the op of the primal that each stands for. One that is not dead is [needed](Self::needed).
+    plain_loops: Vec<(Op, Op)>,
+    /// Loops whose results are needed before their backward sweep.
+    needed: SideTable<Op, bool>,
     /// Where ops are put.
     region: Region,
     loc: Loc,
@@ -195,6 +223,9 @@ impl<'k> Reverse<'k> {
             updating: None,
             at_top: true,
             checks: false,
+            nests: Vec::new(),
+            plain_loops: Vec::new(),
+            needed: SideTable::new(false),
             region: body,
             loc,
             refusals,

@@ -24,6 +24,8 @@ pub(super) struct Kept {
     pub place_tapes: Vec<(Value, Value)>,
     /// How often the body of a `while` ran.
     pub trips: Option<Value>,
+    /// Whether the loop is the outermost one of a nest, whose tapes are made together.
+    pub is_nest: bool,
 }
 
 impl Reverse<'_> {

@@ -24,7 +24,7 @@
 //! ```
 //! The sizes of each parallel loop with tapes follow each other: how many points the loop has, then for each scalar type of [`TapePlan::scalars`]
 //! how many cells of it one iteration needs at most. Between them stands how many iterations need any, where they differ. Tapes of a region live together; those of regions inside it do not, but one at a
-//! time, on top.
+//! time, on top. Those of a [nest](super::nests) count as the outermost loop's.
 
 use octants_ir::ops::{ArithOp, AtomicOp, CompareOp};
 use octants_ir::rewrite::ops_in;
@@ -64,6 +64,8 @@ impl TapePlan {
 /// Which tapes are left in the reverse kernel, by the loop that they belong to.
 pub(super) struct LiveTapes {
     by_loop: SideTable<Op, Vec<Scalar>>,
+    /// Outermost loops of nests: what loops inside keep lives as long as what they keep themselves.
+    nests: SideTable<Op, bool>,
     scalars: Vec<Scalar>,
     loops: Vec<(Loc, Vec<Scalar>)>,
 }
@@ -76,8 +78,14 @@ impl LiveTapes {
                 alive.set(derivative.ops[op].results[0], true);
             }
         }
-        let mut found = Self { by_loop: SideTable::new(Vec::new()), scalars: Vec::new(), loops: Vec::new() };
+        let mut found = Self {
+            by_loop: SideTable::new(Vec::new()),
+            nests: SideTable::new(false),
+            scalars: Vec::new(),
+            loops: Vec::new(),
+        };
         for op in ops_in(primal, primal.body) {
+            found.nests.set(op, kept[op].is_nest);
             let mut scalars = Vec::new();
             let tapes = kept[op].tapes.iter().map(|&tape| (tape, 1));
             for (tape, cells) in tapes.chain(kept[op].place_tapes.iter().map(|&(local, tape)| {
@@ -208,7 +216,7 @@ impl Reverse<'_> {
     }
 
     /// How many integers there are from the first to before the second, as an `i64`.
-    fn extent(&mut self, lo: Value, hi: Value) -> Value {
+    pub(super) fn extent(&mut self, lo: Value, hi: Value) -> Value {
         let b = &mut self.b();
         let (lo, hi) = (b.cast(lo, Scalar::I64), b.cast(hi, Scalar::I64));
         let difference = b.arith(ArithOp::Sub, hi, lo);
@@ -321,7 +329,19 @@ impl Reverse<'_> {
                 let copy = self.finish_loop(op, operands, &types[1..], vec![region]);
                 let inner = self.inner(copy, data.results.len(), &inside, sizing);
                 let trips = self.extent(lo, hi);
-                Demand { own: self.kept_by(op, trips, sizing), inner }
+                if sizing.live.nests[op] {
+                    // It has a cell for what runs now.
+                    let one = self.one(trips);
+                    let b = &mut self.b();
+                    let runs = b.compare(CompareOp::Gt, trips, zero);
+                    let more = b.arith(ArithOp::Add, trips, one);
+                    let cells = b.select(runs, more, zero);
+                    let demand = Demand { own: self.kept_by(op, cells, sizing), inner };
+                    let own = self.total(&[demand], sizing);
+                    return Demand { own, inner: vec![None; sizing.live.scalars.len()] };
+                }
+                let own = self.kept_by(op, trips, sizing);
+                Demand { own, inner }
             }
             _ => {
                 types.extend(self.param_types(data.regions[1]));
