@@ -29,6 +29,7 @@ const PLAIN: &[&str] = &[
     "extent",
     "if",
     "for",
+    "for_lanes",
     "while",
     "parallel_for",
     "serial",

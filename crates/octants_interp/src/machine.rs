@@ -363,7 +363,7 @@ impl<'a> Machine<'a> {
             OpKind::Extent(axis) => self.extent(op, *axis),
             OpKind::Address => self.address_of(op)?,
             OpKind::If => return self.if_op(op),
-            OpKind::For => return self.for_op(op),
+            OpKind::For | OpKind::ForLanes => return self.for_op(op),
             OpKind::ForCells(layout) => return self.for_cells(op, *layout),
             OpKind::While => return self.while_op(op),
             OpKind::ParallelFor(_) => return self.parallel_for(op),

@@ -22,6 +22,8 @@ pub(crate) enum Target {
     One(Ptr),
     /// As many cells as there are lanes, one behind the other.
     Run(Ptr),
+    /// Cells at these offsets from the first lane's: the table of that number.
+    Offsets(Ptr, usize),
     /// One cell for each lane.
     Each(Ptr),
 }
@@ -44,7 +46,9 @@ impl Address {
     pub fn one_cell(self) -> Ptr {
         match self.target {
             Target::One(pointer) => pointer,
-            Target::Run(_) | Target::Each(_) => panic!("an access that cannot be widened has several cells"),
+            Target::Run(_) | Target::Offsets(..) | Target::Each(_) => {
+                panic!("an access that cannot be widened has several cells")
+            }
         }
     }
 }
@@ -158,6 +162,7 @@ impl Emitter<'_> {
     /// Where cells lie, as numbers.
     pub(crate) fn address_of(&mut self, path: &[Value]) -> Val {
         let address = self.address(path);
+        let address = self.each_cell(address);
         match address.target {
             Target::One(pointer) => {
                 self.f.value(Ty::new(Scalar::U64, 1), format_args!("ptrtoint ptr {pointer} to i64"))
@@ -170,6 +175,7 @@ impl Emitter<'_> {
                 let steps = self.binary("mul", steps, bytes);
                 self.binary("add", first, steps)
             }
+            Target::Offsets(..) => unreachable!("each cell has an address"),
             Target::Each(cells) => {
                 let ty = Ty::new(Scalar::U64, self.lanes.count);
                 self.f.value(ty, format_args!("ptrtoint <{} x ptr> {cells} to {ty}", self.lanes.count))
@@ -287,6 +293,13 @@ impl Emitter<'_> {
         }
         let leaf = self.get(value);
         if leaf.lanes > 1
+            && let Some(first) = self.first_of(value)
+            && let Some(offsets) = self.offsets_from_first(value)
+        {
+            let first = self.resize(first, Scalar::I64);
+            return self.index_at_offsets(first, &offsets);
+        }
+        if leaf.lanes > 1
             && let Some(stride) = self.lane_stride(value)
         {
             let first = self.lane(leaf, 0);
@@ -314,6 +327,10 @@ impl Emitter<'_> {
     fn index_lanes(&mut self, index: Index) -> Val {
         match index {
             Index::Lanes(v) => v,
+            Index::Offsets { first, table } => {
+                let first = self.spread(first, self.lanes.count);
+                self.plus_table("add nsw", first, table)
+            }
             Index::Linear { base, stride } => {
                 let lanes = self.lanes.count;
                 let base = self.spread(base, lanes);
@@ -335,6 +352,12 @@ impl Emitter<'_> {
                 return Index::Linear { base: self.exact_sum(instruction, x, y), stride };
             }
         }
+        if let (Some((x, s)), Some((y, t))) = (self.offsets_of(a), self.offsets_of(b)) {
+            let sign = if instruction == "sub" { -1 } else { 1 };
+            let offsets: Vec<_> = s.iter().zip(&t).map(|(s, t)| s + sign * t).collect();
+            let first = self.exact_sum(instruction, x, y);
+            return self.index_at_offsets(first, &offsets);
+        }
         let (a, b) = (self.index_lanes(a), self.index_lanes(b));
         Index::Lanes(self.exact_sum(instruction, a, b))
     }
@@ -350,6 +373,22 @@ impl Emitter<'_> {
                 } else {
                     let lanes = self.index_lanes(index);
                     Index::Lanes(self.exact_mul(lanes, factor))
+                }
+            }
+            Index::Offsets { first, table } => {
+                let offsets = self.table(table);
+                let known = factor.as_int().and_then(|f| i64::try_from(f).ok());
+                let offsets =
+                    known.and_then(|f| offsets.iter().map(|o| o.checked_mul(f)).collect::<Option<Vec<_>>>());
+                match offsets {
+                    Some(offsets) => {
+                        let first = self.exact_mul(first, factor);
+                        self.index_at_offsets(first, &offsets)
+                    }
+                    None => {
+                        let lanes = self.index_lanes(index);
+                        Index::Lanes(self.exact_mul(lanes, factor))
+                    }
                 }
             }
             Index::Lanes(lanes) => Index::Lanes(self.exact_mul(lanes, factor)),
@@ -421,6 +460,10 @@ impl Emitter<'_> {
             let pointer =
                 self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(offset)));
             if stride == 0 { Target::One(pointer) } else { Target::Run(pointer) }
+        } else if let Some((first, table)) = self.counted_cells(offset) {
+            let pointer =
+                self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {base}, {}", Typed(first)));
+            Target::Offsets(pointer, table)
         } else {
             let lanes = self.index_lanes(offset);
             let pointer =

@@ -10,6 +10,8 @@ use crate::value::Val;
 pub(crate) enum Index {
     /// `base + lane * stride`
     Linear { base: Val, stride: i64 },
+    /// `first` and an offset of each lane, which is 0 for the first: the table of that number.
+    Offsets { first: Val, table: usize },
     /// Something else in each lane.
     Lanes(Val),
 }

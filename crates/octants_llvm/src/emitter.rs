@@ -234,6 +234,11 @@ impl<'k> Emitter<'k> {
         self.values.set(value, Some(val));
     }
 
+    /// Puts back what stood for a value, if anything did.
+    pub fn reset(&mut self, value: Value, val: Option<Val>) {
+        self.values.set(value, val);
+    }
+
     /// What stands for some values, as far as they were emitted.
     pub fn known(&self, values: impl Iterator<Item = Value>) -> Vec<(Value, Val)> {
         values.filter_map(|value| Some((value, self.values[value]?))).collect()

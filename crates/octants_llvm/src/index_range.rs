@@ -112,6 +112,19 @@ impl Emitter<'_> {
     /// A value that is not taken apart. Lanes that count on from the first must stay in the window.
     fn leaf_in_window(&self, value: Value, window: Range) -> (Exact, Range) {
         let range = self.range_of(value, MAX_DEFINITIONS);
+        if self.counters[value].is_none()
+            && let Some(offsets) = self.offsets_from_first(value)
+        {
+            let (below, above) = (offsets.iter().min().copied(), offsets.iter().max().copied());
+            let (below, above) = (below.unwrap_or_default(), above.unwrap_or_default());
+            let counted = Range::new(range.low + i128::from(below), range.high + i128::from(above));
+            let is_near = above - below < LANE_SPAN;
+            return if is_near && counted.lies_in(window) {
+                (Exact::Leaf(value), counted)
+            } else {
+                (Exact::Wrapped(value), range)
+            };
+        }
         let stride = if self.counters[value].is_none() { self.lane_stride(value) } else { None };
         let Some(stride) = stride else { return (Exact::Leaf(value), range) };
         let span = i128::from(LANE_SPAN);
@@ -133,7 +146,7 @@ impl Emitter<'_> {
         if let Some(counter) = self.counters[value] {
             return match counter.index {
                 Index::Linear { stride, .. } => Some(stride),
-                Index::Lanes(_) => None,
+                Index::Offsets { .. } | Index::Lanes(_) => None,
             };
         }
         if !self.lanes.varying[value] {

@@ -114,6 +114,9 @@ op_table! {
     If: "if", [], Nothing, 1, ByName, Either, Anywhere, Any, Own;
     /// `(lo, hi, carried…) → carried…`; region `body(i, carried…)` yields the next carried values. Runs while `i < hi`, step 1.
     For: "for", [], Nothing, 1, ByName, Repeated(1), Anywhere, Any, Own;
+    /// `(lo, hi)`; region `body(lane)`: as a `for`, of the lanes of a block between two places where they meet. Any of them may run first, or several
+    /// at once, op by op: what one writes, no other reads. On a device whose threads form no blocks.
+    ForLanes: "for_lanes", [], Nothing, 1, ByName, Repeated(1), Anywhere, Any, Own;
     /// `()` or `(left)`; region `body(i₀, i₁, …)` with an `i32` for each axis of the layout. Runs once for each cell, in storage order, from the
     /// layout's origin on; before a cell for which the variable `left` holds, the loop is over. Only in the structured phase.
     ForCells(LayoutId): "for_cells", [READS UNBOUNDED], Nothing, 1, ByName, Repeated(1), Anywhere, Any, Own;

@@ -70,7 +70,8 @@ impl Parser {
         let kind = match mnemonic {
             "const" => return self.constant(stated).map(OpKind::Const),
             "if" => return self.if_op(rest),
-            "for" => return self.for_op(rest),
+            "for" => return self.for_op(rest, OpKind::For),
+            "for_lanes" => return self.for_op(rest, OpKind::ForLanes),
             "for_cells" => return self.for_cells(rest),
             "while" => return self.while_op(rest),
             "parallel_for" => return self.parallel_for(rest),
@@ -225,7 +226,7 @@ impl Parser {
         Ok(())
     }
 
-    fn for_op(&mut self, rest: &mut Rest) -> Parsed<OpKind> {
+    fn for_op(&mut self, rest: &mut Rest, kind: OpKind) -> Parsed<OpKind> {
         let body = self.kernel.add_region();
         rest.regions.push(body);
         self.typed_param(body)?;
@@ -233,7 +234,7 @@ impl Parser {
         self.range(rest)?;
         self.carried(body, rest)?;
         self.block(body)?;
-        Ok(OpKind::For)
+        Ok(kind)
     }
 
     /// `for_cells (%i: i32, …) over layout0 until %left { … }`, where nothing may end it without `until`.

@@ -401,11 +401,12 @@ impl<'k> Printer<'k> {
                     self.block(otherwise);
                 }
             }
-            (OpKind::For, &[body])
+            (OpKind::For | OpKind::ForLanes, &[body])
                 if operands.len() >= 2 && kernel.regions[body].params.len() + 1 == operands.len() =>
             {
                 let params = &kernel.regions[body].params;
-                self.push("for ");
+                self.push(data.kind.name());
+                self.push(" ");
                 self.typed(params[0]);
                 self.push(" in ");
                 self.range(operands[0], operands[1]);
@@ -466,6 +467,7 @@ impl<'k> Printer<'k> {
             (
                 OpKind::If
                 | OpKind::For
+                | OpKind::ForLanes
                 | OpKind::ForCells(_)
                 | OpKind::While
                 | OpKind::ParallelFor(_)

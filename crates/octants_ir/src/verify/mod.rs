@@ -187,6 +187,10 @@ impl<'k> Verifier<'k> {
             OpKind::Address => self.address(op),
             OpKind::If => self.if_op(op),
             OpKind::For => self.for_op(op),
+            OpKind::ForLanes => {
+                self.takes_operands(op, 2);
+                self.for_op(op);
+            }
             OpKind::ForCells(layout) => self.for_cells(op, *layout),
             OpKind::While => self.while_op(op),
             OpKind::ParallelFor(attributes) => self.parallel_for(op, attributes),

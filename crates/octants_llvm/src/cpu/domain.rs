@@ -427,7 +427,7 @@ impl Emitter<'_> {
     }
 
     /// How many lanes have iterations that come before the end, and which these are.
-    fn lanes_before(&mut self, counter: Val, end: Val) -> (Val, Val) {
+    pub(super) fn lanes_before(&mut self, counter: Val, end: Val) -> (Val, Val) {
         let left = self.binary("sub nsw", end, counter);
         let count = self.intrinsic("llvm.umin", &[left, Val::i64(self.lanes.count.into())], "");
         let narrow = self.resize(count, Scalar::U32);

@@ -1,12 +1,13 @@
 //! Tasks of a CPU: a function that runs a chunk of the iterations, over vectors where that pays.
 //!
 //! What only a CPU wants stands here: the rows of a chunk ([`domain`], [`flat`]), widening across iterations ([`widen`],
-//! [`order`]), accumulators of chunks ([`reduce`]), and updates of two reals by one exchange ([`atomic_pair`]).
+//! [`order`]) and across the lanes of a block ([`lane_loops`]), accumulators of chunks ([`reduce`]), and updates of two reals by one exchange ([`atomic_pair`]).
 
 mod atomic_pair;
 mod domain;
 mod fill;
 pub(crate) mod flat;
+mod lane_loops;
 mod library;
 mod order;
 mod partial_sums;
@@ -160,6 +161,10 @@ impl TargetLowering for CpuOptions {
 
     fn is_block(&self) -> bool {
         true
+    }
+
+    fn for_loop(&self, e: &mut Emitter<'_>, op: Op) -> bool {
+        e.lane_loop(op, *self)
     }
 
     fn fence(&self, e: &mut Emitter<'_>, scope: Scope) {

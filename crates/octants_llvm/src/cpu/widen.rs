@@ -14,7 +14,9 @@ use octants_ir::{Data, Kernel, Op, OpKind, Order, Region, Scalar, SideTable, Spa
 use super::VectorFunction;
 use super::library::c_name;
 use super::written_out::is_written_out;
+use crate::lanes::counted::is_close_by;
 use crate::lanes::hoist::hoisted_loads;
+use crate::lanes::offsets::{LaneValues, Offsets};
 use crate::lanes::uniform::varying_values;
 use crate::lowering::LibraryFunction;
 use crate::ops::atomic::sums_lanes;
@@ -98,11 +100,7 @@ pub(crate) fn widening(
         None => summary.lanes_without_loops(options, reduces)?,
     };
     let unmasked_body = summary.gains_without_mask(options, reduces);
-    let mask = match summary.bits {
-        _ if options.vector_bits >= 512 => Scalar::U1,
-        64 => Scalar::I64,
-        _ => Scalar::I32,
-    };
+    let mask = summary.mask(options);
     let plain = summary.is_plain(options) && options.force_lanes.is_none();
     let straight = plain && !summary.has_loops;
     // Each lane of the whole vectors has an accumulator of its own.
@@ -160,12 +158,16 @@ fn strided_stores_dominate(kernel: &Kernel, parallel: &ParallelLoop<'_>, summary
 
 /// Whether every op has a form for vectors whose results are exactly the scalar ones.
 fn can_widen(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
-    let body = parallel.body;
-    let mut can = parallel.reductions().all(|r| {
-        // Reals are summed lane by lane, in another order than one by one.
-        let is_real = kernel.ty(r.accumulator).scalar().is_some_and(Scalar::is_real);
-        !is_real || kernel.options.fast_math || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
-    });
+    has_vector_forms(kernel, parallel.body)
+        && parallel.reductions().all(|r| {
+            // Reals are summed lane by lane, in another order than one by one.
+            let is_real = kernel.ty(r.accumulator).scalar().is_some_and(Scalar::is_real);
+            !is_real || kernel.options.fast_math || matches!(r.op, AtomicOp::Min | AtomicOp::Max)
+        })
+}
+
+pub(super) fn has_vector_forms(kernel: &Kernel, body: Region) -> bool {
+    let mut can = true;
     let mut used = SideTable::new(false);
     walk(kernel, body, &mut |op| {
         for &operand in &kernel.ops[op].operands {
@@ -183,6 +185,8 @@ fn can_widen(kernel: &Kernel, parallel: &ParallelLoop<'_>) -> bool {
                 part_of_param(kernel, data.results[0]).is_some()
             }
             OpKind::Store | OpKind::Assert(..) => true,
+            // Its lanes are those of a vector.
+            OpKind::ForLanes => false,
             kind => !kind.stays(),
         };
     });
@@ -211,6 +215,10 @@ pub(crate) struct BodySummary<'k> {
     varying: &'k SideTable<Value, bool>,
     /// The index whose neighbours run at once.
     index: Value,
+    /// How many of them are looked at to find how far apart they are.
+    lanes: u32,
+    /// Of the lanes of a block: by how much their values differ, where that is known.
+    counted: Option<&'k SideTable<Value, Option<Offsets>>>,
     /// Whether arrays of two parameters never share memory.
     apart: bool,
     /// Loads that run before the innermost loop around them.
@@ -290,6 +298,8 @@ impl<'k> BodySummary<'k> {
             kernel,
             varying,
             index,
+            lanes: 2,
+            counted: None,
             apart: false,
             hoisted: SideTable::new(false),
             loops: 0,
@@ -305,6 +315,41 @@ impl<'k> BodySummary<'k> {
             conditions: 0,
             free_accesses: 0,
             functions: Vec::new(),
+        }
+    }
+
+    /// Of what is inside a loop over the lanes of a block.
+    pub(super) fn of_block(kernel: &'k Kernel, body: Region, values: &'k LaneValues, apart: bool) -> Self {
+        let mut summary = Self::new(kernel, &values.varying, kernel.regions[body].params[0]);
+        (summary.apart, summary.lanes, summary.counted) = (apart, values.lanes, Some(&values.offsets));
+        summary.region(body, 0);
+        summary
+    }
+
+    /// How many lanes of a block run at once.
+    pub(super) fn lanes_of_block(&self, options: CpuOptions) -> Option<u32> {
+        self.lanes_of_vectors(options, self.most_vectors())
+    }
+
+    /// Whether the lanes of a block gain by running at once. Accesses of cells that lie side by side gain, too.
+    pub(super) fn block_gains(&self) -> bool {
+        let calls = WORK_PER_CALL * self.sum(|t| t.calls);
+        let scattered = self.sum(|t| t.scattered);
+        let (gain, loss) = (
+            self.sum(|t| t.work) + self.sum(|t| t.lane_accesses) - scattered,
+            WORK_PER_SCATTERED_ACCESS * scattered,
+        );
+        let (gain, loss) =
+            if self.kernel.options.fast_math { (gain + calls, loss) } else { (gain, loss + calls) };
+        gain > 0 && gain >= loss
+    }
+
+    /// What the masks of lanes are held in.
+    pub(super) fn mask(&self, options: CpuOptions) -> Scalar {
+        match self.bits {
+            _ if options.vector_bits >= 512 => Scalar::U1,
+            64 => Scalar::I64,
+            _ => Scalar::I32,
         }
     }
 
@@ -337,12 +382,15 @@ impl<'k> BodySummary<'k> {
         if gain == 0 || gain < loss {
             return None;
         }
-        let most = match (self.variables > 0, self.diverges) {
+        self.lanes_of_vectors(options, self.most_vectors())
+    }
+
+    fn most_vectors(&self) -> u32 {
+        match (self.variables > 0, self.diverges) {
             (true, _) => MAX_VECTORS_WITH_TENSORS,
             (false, true) => MAX_VECTORS_IN_DIVERGENT_LOOP,
             (false, false) => MAX_VECTORS,
-        };
-        self.lanes_of_vectors(options, most)
+        }
     }
 
     /// Fewer iterations than this take less time one by one than as lanes of whole vectors, which take as long however few lanes run. A body without loops
@@ -437,7 +485,7 @@ impl<'k> BodySummary<'k> {
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
             let inner = match data.kind {
-                OpKind::For => {
+                OpKind::For | OpKind::ForLanes => {
                     self.loops += u32::from(!crate::ops::loop_length::is_short(kernel, op));
                     self.diverges |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     for load in hoisted_loads(kernel, op, self.varying, self.apart) {
@@ -491,7 +539,10 @@ impl<'k> BodySummary<'k> {
 
     /// Values of the innermost loops say how wide lanes are; others may take several registers.
     fn widest(&mut self, op: Op, depth: u32) {
-        for &result in self.kernel.ops[op].results.iter().filter(|&&result| self.varying[result]) {
+        for &result in &self.kernel.ops[op].results {
+            if !self.varying[result] || self.is_counted(result) {
+                continue;
+            }
             let bits = self.kernel.ty(result).scalar().map_or(0, Scalar::bits);
             if depth > self.depth {
                 (self.depth, self.bits) = (depth, 32);
@@ -513,6 +564,9 @@ impl<'k> BodySummary<'k> {
                 let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
                 counts.tape_accesses += u32::from(matches!(self.kernel.ty(path[0]), Type::Tape(_)));
                 let stride = self.stride(path);
+                let close_by = self.counted.is_some()
+                    && data.kind == OpKind::Load
+                    && self.offsets(path).is_some_and(|offsets| is_close_by(&offsets));
                 counts.apart += u32::from(stride.is_none());
                 match stride {
                     Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_) | Type::Tape(_)) => {}
@@ -523,7 +577,7 @@ impl<'k> BodySummary<'k> {
                     _ => {
                         counts.lane_accesses += 1;
                         counts.narrow_accesses += narrow;
-                        counts.scattered += 1;
+                        counts.scattered += u32::from(!close_by);
                     }
                 }
             }
@@ -540,7 +594,7 @@ impl<'k> BodySummary<'k> {
                     counts.scattered += 16;
                 }
             }
-            _ if !varies => {}
+            _ if !varies || data.results.iter().all(|&result| self.is_counted(result)) => {}
             OpKind::Arith(arith) => {
                 let elem = self.kernel.ty(data.operands[0]).elem();
                 let (real, bits) = (elem.is_some_and(Scalar::is_real), elem.map_or(0, Scalar::bits));
@@ -589,38 +643,53 @@ impl<'k> BodySummary<'k> {
         counts
     }
 
+    /// Whether the lanes of a block count a value: it takes no vectors of its own.
+    fn is_counted(&self, value: Value) -> bool {
+        self.counted.is_some_and(|counted| counted[value].is_some())
+    }
+
     fn is_constant_integer(&self, value: Value) -> bool {
         self.kernel.as_const(value).is_some_and(|c| !c.ty().is_real())
     }
 
     /// How far apart in memory the accesses of neighbouring lanes are, in scalars; `None` if that is not fixed.
     pub(crate) fn stride(&self, path: &[Value]) -> Option<i64> {
+        let offsets = self.offsets(path)?;
+        let stride = offsets.get(1).copied().unwrap_or_default();
+        let mut lanes = offsets.iter().zip(0..);
+        lanes.all(|(&offset, lane)| offset == stride * lane).then_some(stride)
+    }
+
+    /// Where in memory the accesses of lanes are, in scalars from the first one's; `None` if that is not fixed.
+    fn offsets(&self, path: &[Value]) -> Option<Vec<i64>> {
         let (&base, path) = path.split_first()?;
         let (data, rank) = self.kernel.ty(base).place()?;
         let (indices, components) = path.split_at(rank);
         if components.iter().any(|&component| self.varying[component]) {
             return None;
         }
+        let none = || vec![0; self.lanes as usize];
         if let Type::Array(array) = self.kernel.ty(base)
             && let Some(layout) = self.kernel.layout(array)
         {
             let bytes = u64::from(array.elem.elem()?.bytes());
-            let digits = layout.digits().map(|digit| {
-                let index = self.index_stride(indices[usize::from(digit.axis)])?;
-                index.checked_mul((digit.stride / bytes) as i64)
-            });
-            return digits.sum();
+            let mut sum = none();
+            for digit in layout.digits() {
+                let index = self.index_offsets(indices[usize::from(digit.axis)])?;
+                sum = combined(&sum, &times(&index, (digit.stride / bytes) as i64)?, i64::checked_add)?;
+            }
+            return Some(sum);
         }
         let order = match self.kernel.ty(base) {
             Type::Array(array) if array.spacing == Spacing::Strided => {
                 let fixed = indices.iter().all(|&index| !self.varying[index]);
-                return fixed.then_some(0);
+                return fixed.then(none);
             }
             Type::Array(array) => array.order,
             Type::Local(_) | Type::Temp(_) | Type::Tape(_) | Type::Data(_) => Order::ROW_MAJOR,
         };
         let mut outer: Vec<_> = order.axes(rank).map(|axis| indices[axis]).collect();
-        let Some(last) = outer.pop() else { return Some(0) };
+        let Some(last) = outer.pop() else { return Some(none()) };
         if outer.iter().any(|&index| self.varying[index]) {
             return None;
         }
@@ -628,33 +697,30 @@ impl<'k> BodySummary<'k> {
             Data::Tensor(tensor) => i64::from(tensor.shape.count()),
             _ => 1,
         };
-        self.index_stride(last)?.checked_mul(scalars)
+        times(&self.index_offsets(last)?, scalars)
     }
 
-    fn index_stride(&self, value: Value) -> Option<i64> {
+    fn index_offsets(&self, value: Value) -> Option<Vec<i64>> {
         if !self.varying[value] {
-            return Some(0);
+            return Some(vec![0; self.lanes as usize]);
         }
         if value == self.index {
-            return Some(1);
+            return Some((0..i64::from(self.lanes)).collect());
+        }
+        if let Some(offsets) = self.counted.and_then(|counted| counted[value].as_ref()) {
+            return Some(offsets.from_first().to_vec());
         }
         let def = self.kernel.def(value)?;
         let factor = |value: Value| i64::try_from(self.kernel.as_const(value)?.as_i128()?).ok();
+        let operand = |number: usize| self.index_offsets(def.operands[number]);
         match def.kind {
-            OpKind::Arith(ArithOp::Add) => {
-                self.index_stride(def.operands[0])?.checked_add(self.index_stride(def.operands[1])?)
-            }
-            OpKind::Arith(ArithOp::Sub) => {
-                self.index_stride(def.operands[0])?.checked_sub(self.index_stride(def.operands[1])?)
-            }
-            OpKind::Arith(ArithOp::Mul) => {
-                let (a, b) = (def.operands[0], def.operands[1]);
-                match (factor(a), factor(b)) {
-                    (_, Some(factor)) => self.index_stride(a)?.checked_mul(factor),
-                    (Some(factor), None) => self.index_stride(b)?.checked_mul(factor),
-                    (None, None) => None,
-                }
-            }
+            OpKind::Arith(ArithOp::Add) => combined(&operand(0)?, &operand(1)?, i64::checked_add),
+            OpKind::Arith(ArithOp::Sub) => combined(&operand(0)?, &operand(1)?, i64::checked_sub),
+            OpKind::Arith(ArithOp::Mul) => match (factor(def.operands[0]), factor(def.operands[1])) {
+                (_, Some(factor)) => times(&operand(0)?, factor),
+                (Some(factor), None) => times(&operand(1)?, factor),
+                (None, None) => None,
+            },
             _ => None,
         }
     }
@@ -678,7 +744,7 @@ impl<'k> BodySummary<'k> {
                 walk(kernel, inner, &mut |op| uses.extend(&kernel.ops[op].operands));
             }
             for operand in uses {
-                if self.varying[operand] && !alive[operand] {
+                if self.varying[operand] && !self.is_counted(operand) && !alive[operand] {
                     alive.set(operand, true);
                     count += 1;
                 }
@@ -687,4 +753,12 @@ impl<'k> BodySummary<'k> {
         }
         most
     }
+}
+
+fn combined(a: &[i64], b: &[i64], of: fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
+    a.iter().zip(b).map(|(&a, &b)| of(a, b)).collect()
+}
+
+fn times(offsets: &[i64], factor: i64) -> Option<Vec<i64>> {
+    offsets.iter().map(|offset| offset.checked_mul(factor)).collect()
 }

@@ -1,15 +1,20 @@
 //! Several neighbouring iterations at once: how many, which of them run, and which values differ between them.
 //!
 //! An op family does not ask how many lanes there are: the emitter's instructions take scalars and vectors alike. What has no vector
-//! form is done lane by lane ([`each`]), what a loop need not load again is loaded before it ([`hoist`]), and where lanes decide differently a mask says which run ([`mask`]).
+//! form is done lane by lane ([`each`]), what lanes count is computed for the first of them ([`counted`]), what a loop need not load again is loaded before it ([`hoist`]), and where lanes decide differently a mask says which run ([`mask`]).
 
+pub(crate) mod counted;
 mod each;
 pub(crate) mod hoist;
 pub(crate) mod mask;
+pub(crate) mod offsets;
 pub(crate) mod uniform;
+
+use std::rc::Rc;
 
 use octants_ir::{Op, Scalar, SideTable, Value};
 
+use self::offsets::{LaneValues, Offsets};
 use crate::value::{Ptr, Val};
 
 /// The lanes that the code being written runs in.
@@ -18,6 +23,14 @@ pub(crate) struct Lanes {
     pub count: u32,
     /// Which values differ between lanes; of use only where `count > 1`.
     pub varying: SideTable<Value, bool>,
+    /// By how much the values of lanes differ, where that is known; of use only where `count > 1`.
+    pub offsets: SideTable<Value, Option<Offsets>>,
+    /// What the first lane has of such values.
+    firsts: SideTable<Value, Option<Val>>,
+    /// Whether they are lanes of a block, which begin at a multiple of how many run at once.
+    pub are_of_block: bool,
+    /// Offsets from the first lane's index, by the number that indices name.
+    tables: Vec<Rc<[i64]>>,
     /// The lanes that run, where not all do, in the form of `mask_scalar`.
     pub mask: Option<Val>,
     /// What masks are held in: `u1` where the target has registers for them, else an integer as wide as the data.
@@ -39,6 +52,10 @@ impl Default for Lanes {
         Self {
             count: 1,
             varying: SideTable::new(false),
+            offsets: SideTable::new(None),
+            firsts: SideTable::new(None),
+            are_of_block: false,
+            tables: Vec::new(),
             mask: None,
             mask_scalar: Scalar::U1,
             columns: None,
@@ -47,5 +64,27 @@ impl Default for Lanes {
             scratch: Vec::new(),
             loops: 0,
         }
+    }
+}
+
+impl Lanes {
+    /// Makes them those of a block; gives what they were.
+    pub fn enter_block(&mut self, values: LaneValues, mask_scalar: Scalar) -> Self {
+        let LaneValues { lanes, varying, offsets } = values;
+        let loops = self.loops;
+        let of_block = Self {
+            count: lanes,
+            varying,
+            offsets,
+            mask_scalar,
+            are_of_block: true,
+            loops,
+            ..Self::default()
+        };
+        std::mem::replace(self, of_block)
+    }
+
+    pub fn leave_block(&mut self, around: Self) {
+        *self = Self { loops: self.loops, ..around };
     }
 }

@@ -8,11 +8,21 @@ use octants_ir::{Kernel, OpKind, Region, SideTable, Type, Value};
 
 /// The varying values of a region and of the regions inside, given those that vary from the start.
 pub(crate) fn varying_values(kernel: &Kernel, body: Region, seeds: &[Value]) -> SideTable<Value, bool> {
+    varying_values_but(kernel, body, seeds, &SideTable::new(false))
+}
+
+/// Likewise, where some values are known to be the same in all lanes, whatever they are computed from.
+pub(crate) fn varying_values_but(
+    kernel: &Kernel,
+    body: Region,
+    seeds: &[Value],
+    same: &SideTable<Value, bool>,
+) -> SideTable<Value, bool> {
     let mut varying = SideTable::new(false);
     for &seed in seeds {
         varying.set(seed, true);
     }
-    let mut analysis = Analysis { kernel, varying, changed: true };
+    let mut analysis = Analysis { kernel, varying, same, changed: true };
     while analysis.changed {
         analysis.changed = false;
         analysis.region(body);
@@ -23,12 +33,13 @@ pub(crate) fn varying_values(kernel: &Kernel, body: Region, seeds: &[Value]) -> 
 struct Analysis<'k> {
     kernel: &'k Kernel,
     varying: SideTable<Value, bool>,
+    same: &'k SideTable<Value, bool>,
     changed: bool,
 }
 
 impl Analysis<'_> {
     fn mark(&mut self, value: Value, varies: bool) {
-        if varies && !self.varying[value] {
+        if varies && !self.varying[value] && !self.same[value] {
             self.varying.set(value, true);
             self.changed = true;
         }

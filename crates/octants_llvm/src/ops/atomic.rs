@@ -47,6 +47,7 @@ impl Emitter<'_> {
             return;
         }
         let lanes = self.lanes.count;
+        let address = self.each_cell(address);
         self.each_running_lane(|e, lane| {
             let pointer = e.cell_of_lane(address, lane, lanes);
             let value = e.lane_at(value, lane);
@@ -89,6 +90,7 @@ impl Emitter<'_> {
             Target::Run(first) => {
                 self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {first}, {}", Typed(lane)))
             }
+            Target::Offsets(..) => unreachable!("each cell has an address"),
             Target::Each(cells) => {
                 self.f.pointer(format_args!("extractelement <{lanes} x ptr> {cells}, {}", Typed(lane)))
             }

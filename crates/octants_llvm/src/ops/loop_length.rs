@@ -15,7 +15,9 @@ pub(crate) fn polls(kernel: &Kernel, op: Op) -> bool {
     octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
         may_take_long |= match kernel.ops[inner].kind {
             OpKind::Call(_) => true,
-            OpKind::For => !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS,
+            OpKind::For | OpKind::ForLanes => {
+                !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS
+            }
             ref kind => kind.is_loop(),
         };
     });
@@ -48,7 +50,7 @@ pub(crate) fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
     };
     let ops = data.regions.iter().fold(1, inner);
     match data.kind {
-        OpKind::For => {
+        OpKind::For | OpKind::ForLanes => {
             let trips = kernel.constant_trips(op).unwrap_or(MAX_SHORT_TRIPS);
             ops.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX))
         }

@@ -113,6 +113,7 @@ impl Emitter<'_> {
 
     pub(crate) fn load_at(&mut self, address: Address) -> Val {
         let scalar = in_memory(address.scalar);
+        let address = self.loaded_cells(address);
         let align = address.align;
         let suffix = self.load_suffix(address.class);
         let lanes = self.lanes.count;
@@ -145,6 +146,9 @@ impl Emitter<'_> {
                         Typed(mask)
                     ),
                 )
+            }
+            (Target::Offsets(first, table), _) => {
+                self.load_close_by((first, table), scalar, (align, &suffix))
             }
             (Target::Each(_), _) if !self.can_gather(scalar) => {
                 return self.load_by_lane(address.scalar, |e, lane| {
@@ -226,6 +230,13 @@ impl Emitter<'_> {
 
     fn write_at(&mut self, address: Address, value: Val) {
         let value = self.memory_form(value);
+        if let Target::Offsets(first, table) = address.target
+            && self.lanes.mask.is_none()
+            && !self.can_scatter(value.ty)
+        {
+            return self.store_one_by_one((first, table), value, address);
+        }
+        let address = self.each_cell(address);
         let align = address.align;
         let suffix = self.scopes.suffix(&mut self.module, address.class);
         let lanes = self.lanes.count;
@@ -257,6 +268,7 @@ impl Emitter<'_> {
                     Typed(mask)
                 ));
             }
+            (Target::Offsets(..), _) => unreachable!("each cell has an address"),
             (Target::Each(_), _) if !self.can_scatter(value.ty) => self.each_running_lane(|e, lane| {
                 let pointer = e.cell_of_lane(address, lane, lanes);
                 let value = e.lane_at(value, lane);

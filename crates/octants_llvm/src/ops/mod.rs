@@ -65,12 +65,16 @@ impl Emitter<'_> {
 
     pub(crate) fn op(&mut self, op: Op) {
         let around = std::mem::replace(&mut self.rounding, self.facts.roundings[op]);
-        self.rounded_op(op);
+        if self.is_counted(op) {
+            self.counted_op(op);
+        } else {
+            self.rounded_op(op);
+        }
         self.rounding = around;
     }
 
     /// An op of any family, with the flags of its rounding.
-    fn rounded_op(&mut self, op: Op) {
+    pub(crate) fn rounded_op(&mut self, op: Op) {
         let data = &self.kernel.ops[op];
         let operands = &data.operands[..];
         let result = match &data.kind {
@@ -166,7 +170,7 @@ impl Emitter<'_> {
             OpKind::StoreResult(index) => return self.store_result(*index, operands[0]),
             OpKind::Assert(..) => return self.assertion(op),
             OpKind::If => return self.if_op(op),
-            OpKind::For => return self.for_op(op),
+            OpKind::For | OpKind::ForLanes => return self.for_op(op),
             OpKind::While => return self.while_op(op),
             OpKind::Print(_) => return self.print(op),
             OpKind::LaunchKey => self.launch_key(),

@@ -64,7 +64,7 @@ fn count(
         let data = &kernel.ops[op];
         match (&data.kind, &data.operands[..]) {
             (kind, _) if kind.effects().contains(Effects::UNBOUNDED) => return None,
-            (OpKind::For, &[lo, hi, ..]) => {
+            (OpKind::For | OpKind::ForLanes, &[lo, hi, ..]) => {
                 let mut inner = loops.clone();
                 inner.push(range(kernel, lo, hi, bound)?);
                 for &region in &data.regions {

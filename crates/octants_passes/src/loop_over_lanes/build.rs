@@ -40,6 +40,8 @@ pub(super) struct LaneLoops<'k> {
     /// The number of the block that runs.
     block: Value,
     bounds: Vec<(Value, Value)>,
+    /// Lanes run one behind the other: with `debug`, so that what is told names the first one, too.
+    in_order: bool,
     /// The old loop's body.
     body: Region,
     pub values: Lifetimes,
@@ -61,10 +63,26 @@ impl<'k> LaneLoops<'k> {
         threads: u32,
         (block, bounds): (Value, Vec<(Value, Value)>),
         body: Region,
+        in_order: bool,
     ) -> Self {
+        let in_order = in_order || kernel.options.debug;
         let values = Lifetimes::none();
         let (arrays, uniform, counted) = (SideTable::new(None), ValueMap::new(), SideTable::new(None));
-        Self { kernel, top, loc, threads, block, bounds, body, values, arrays, uniform, counted, races: None }
+        Self {
+            kernel,
+            top,
+            loc,
+            threads,
+            block,
+            bounds,
+            in_order,
+            body,
+            values,
+            arrays,
+            uniform,
+            counted,
+            races: None,
+        }
     }
 
     pub fn run(mut self, parts: &Parts) {
@@ -161,7 +179,8 @@ impl<'k> LaneLoops<'k> {
         };
         let inner = self.kernel.add_region();
         let mut number = self.kernel.add_region_param(inner, Type::I32);
-        self.at(region).op(OpKind::For, [begin, end], [], [inner]);
+        let kind = if self.in_order { OpKind::For } else { OpKind::ForLanes };
+        self.at(region).op(kind, [begin, end], [], [inner]);
         let mut lane = Lane::new(number, inner);
         if let Some(first) = whole {
             lane.own = Some(number);

@@ -17,12 +17,12 @@
 //! parallel_for (%b: i64) in (%0..%blocks) {
 //!   %s: field<f32, layout0> = shared
 //!   %v: field<f32, layout1> = shared
-//!   for %l: i32 in 0..64 {
+//!   for_lanes %l: i32 in 0..64 {
 //!     %1: f32 = load %a[%i]
 //!     store %v[%l], %1
 //!     store %s[%t], %1
 //!   }
-//!   for %l: i32 in 0..64 {
+//!   for_lanes %l: i32 in 0..64 {
 //!     %1: f32 = load %v[%l]
 //!     …
 //!   }
@@ -34,6 +34,9 @@
 //!
 //! **What a lane computes before a meeting and uses behind it lies in an array, an element for each lane** ([`values`]). What follows from the lane's number
 //! alone is computed again. A shuffle is a load from the array of what is shuffled; so are barriers nothing at all.
+//!
+//! **No lane reads in such a loop what another one writes there**: arrays of values are of one lane each, a shuffle reads what an earlier loop wrote, and on other memory programs with a
+//! barrier in place do not depend on it. So the loops are `for_lanes`, whose lanes may run at once. With `debug`, and where iterations are to run in order, they are plain ones.
 //!
 //! With `debug` it is checked that lanes come to the same meetings ([`agreement`]), that a lane that is asked for a value runs, and that no two lanes touch an element of
 //! a shared array without a barrier between, of which one writes it ([`races`]).
@@ -146,6 +149,7 @@ fn lower(kernel: &mut Kernel, region: Region, op: Op) {
     let blocks = b.arith(ArithOp::FloorDiv, rounded, size);
     let zero = b.constant(Const::from_i128(Scalar::I64, 0));
     let mut attributes = *attributes;
+    let in_order = attributes.keeps_order();
     attributes.axes = 1;
     attributes.block_dim = None;
     let inner = b.kernel.add_region();
@@ -154,7 +158,7 @@ fn lower(kernel: &mut Kernel, region: Region, op: Op) {
     kernel.regions[region].ops.extend(behind.into_iter().skip(1));
 
     assert_whole(&mut Builder::at(kernel, inner, loc), points, threads);
-    LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body).run(&parts);
+    LaneLoops::new(kernel, inner, loc, threads, (block, bounds), body, in_order).run(&parts);
     Builder::at(kernel, inner, loc).yields(&[]);
     leave_stack(kernel, inner, loc);
 }
