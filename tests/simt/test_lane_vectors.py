@@ -199,6 +199,76 @@ def test_lanes_that_decide_otherwise(arch, size):
     assert (y == wanted).all()
 
 
+@pytest.mark.parametrize("size", [3, 32, 48, 64])
+def test_what_loops_with_barriers_carry(arch, size):
+    """Exchanged with each other, used behind the barrier, by other lanes, and yielded twice."""
+    oc.init(arch=getattr(oc, arch), log_level="error")
+
+    @oc.kernel
+    def go(x: oc.types.NDArray[oc.i32, 1], y: oc.types.NDArray[oc.i32, 2], rounds: oc.i32):
+        oc.loop_config(block_dim=size)
+        for i in range(BLOCKS * size):
+            s = block.SharedArray((size,), oc.i32)
+            t = i % size
+            a, b, c, d, e = x[i], t, 1, 0, t
+            for k in range(rounds):
+                s[t] = a
+                block.sync()
+                last = e
+                e = a + k
+                d = e
+                a, b = b, a + s[size - 1 - t]
+                c = c * 3 + last
+                block.sync()
+                if k % 2 == 0:
+                    c += last
+                    block.sync()
+                    d = c - last
+            for column, value in oc.static(enumerate((a, b, c, d, e))):
+                y[i, column] = value
+
+    threads, t = threads_of(size)
+    x = np.random.default_rng(size).integers(0, 100, len(threads)).astype(np.int32)
+    for rounds in (0, 1, 6):
+        y = np.zeros((len(threads), 5), np.int32)
+        go(x, y, rounds)
+        a, b, c, d, e = x.copy(), t.astype(np.int32), np.ones_like(x), np.zeros_like(x), t.astype(np.int32)
+        for k in range(rounds):
+            s, last = a, e
+            e = a + np.int32(k)
+            d = e
+            a, b = b, a + s[threads - t + size - 1 - t]
+            c = c * np.int32(3) + last
+            if k % 2 == 0:
+                c = c + last
+                d = c - last
+        assert (y == np.stack([a, b, c, d, e], axis=1)).all()
+
+
+@pytest.mark.parametrize("name", ["f32", "i64"])
+def test_what_lanes_exchange_round_after_round(arch, name):
+    """A lane asks for what another one had before this round, though that one has what it carries on already."""
+    oc.init(arch=getattr(oc, arch), log_level="error")
+    dtype, numpy_type = getattr(oc, name), np.dtype(name.replace("f", "float").replace("i", "int"))
+
+    @oc.kernel
+    def go(x: oc.types.NDArray[dtype, 1], y: oc.types.NDArray[dtype, 1], rounds: oc.i32):
+        oc.loop_config(block_dim=64)
+        for i in range(128):
+            value = x[i]
+            for k in range(rounds):
+                value = value + 2 * subgroup.shuffle(value, (i + 1 + k) % 32)
+            y[i] = value
+
+    x = np.random.default_rng(2).integers(0, 9, 128).astype(numpy_type)
+    y = np.zeros_like(x)
+    go(x, y, 5)
+    i, value = np.arange(128), x
+    for k in range(5):
+        value = value + 2 * value[i // 32 * 32 + (i + 1 + k) % 32]
+    assert (y == value).all()
+
+
 @pytest.mark.parametrize("size", [3, 32, 33, 64])
 def test_lanes_read_nothing_where_they_do_not_run(arch, size):
     """A lane that does not run may name an element outside: here of a page that is not there."""

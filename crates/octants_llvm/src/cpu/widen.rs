@@ -61,6 +61,8 @@ const MAX_VECTORS_IN_DIVERGENT_LOOP: u32 = 2;
 const MAX_VECTORS_WITH_TENSORS: u32 = 1;
 /// Bytes of the variables of all lanes: a third of a first-level cache of 48 KiB.
 const MAX_BYTES_OF_VARIABLES: u32 = 16 << 10;
+/// Bits of a cache line. Loops inside of a block's lanes go on to the next one, and what lanes leave of a line is loaded again.
+const CACHE_LINE: u32 = 512;
 /// Ops of a body that is vectorised, here or by LLVM. A widened one may be emitted twice, with and without a mask; LLVM's analysis of the
 /// accesses takes longer than all its other passes above that. Chosen by compile time alone.
 const MAX_VECTORISED_OPS: u32 = 3000;
@@ -328,7 +330,8 @@ impl<'k> BodySummary<'k> {
 
     /// How many lanes of a block run at once.
     pub(super) fn lanes_of_block(&self, options: CpuOptions) -> Option<u32> {
-        self.lanes_of_vectors(options, self.most_vectors())
+        let lanes = self.lanes_of_vectors(options, self.most_vectors())?;
+        Some(lanes.max((CACHE_LINE / self.bits).min(2 * options.vector_bits / self.bits)))
     }
 
     /// Whether the lanes of a block gain by running at once. Accesses of cells that lie side by side gain, too.

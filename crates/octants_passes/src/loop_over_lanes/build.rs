@@ -47,6 +47,8 @@ pub(super) struct LaneLoops<'k> {
     pub values: Lifetimes,
     /// By value that lanes keep: an element for each lane.
     arrays: SideTable<Value, Option<Value>>,
+    /// Values that have the array of another one, which they replace.
+    replaced: SideTable<Value, Option<Value>>,
     /// Values that are the same for all lanes that meet.
     uniform: ValueMap,
     /// By index of a loop that lanes begin at numbers of their own: where they begin, and how many rounds were before.
@@ -79,6 +81,7 @@ impl<'k> LaneLoops<'k> {
             body,
             values,
             arrays,
+            replaced: SideTable::new(None),
             uniform,
             counted,
             races: None,
@@ -111,6 +114,9 @@ impl<'k> LaneLoops<'k> {
                     }
                 }
                 Part::Lanes(ops) => self.for_lanes(region, lanes, |this, lane| {
+                    for value in this.replaced_in(ops) {
+                        this.value(value, lane);
+                    }
                     for &op in ops {
                         if let OpKind::Shuffle(shuffle) = this.kernel.ops[op].kind {
                             this.shuffle(op, shuffle, lanes, lane);
@@ -460,6 +466,42 @@ impl<'k> LaneLoops<'k> {
         });
     }
 
+    /// Values that some of the ops replace, in the array that both have: a lane reads them before.
+    fn replaced_in(&self, ops: &[Op]) -> Vec<Value> {
+        let results = ops.iter().flat_map(|&op| &self.kernel.ops[op].results);
+        results.filter_map(|&result| self.replaced[result]).collect()
+    }
+
+    /// What lanes yield goes at once to the array of what it becomes, if it is computed in one of these parts. Where that replaces something there, nobody may ask for that later, and
+    /// no other lane.
+    fn yield_in_place(&mut self, parts: &[Part], yielded: &[Value], to: &[Value], is_replaced: bool) {
+        for (index, part) in parts.iter().enumerate() {
+            let Part::Lanes(ops) = part else { continue };
+            for &op in ops {
+                for &from in &self.kernel.ops[op].results.clone() {
+                    let Some(slot) = yielded.iter().position(|&value| value == from) else { continue };
+                    let old = to[slot];
+                    let is_free = !is_replaced
+                        || !yielded.contains(&old)
+                            && !parts[index + 1..].iter().any(|part| part.names(self.kernel, old))
+                            && !ops.iter().any(|&op| asks_for(self.kernel, op, old));
+                    if self.arrays[from].is_some()
+                        || !self.values.kept[from]
+                        || variable_of(self.kernel, from)
+                        || self.kernel.ty(from) != self.kernel.ty(old)
+                        || !is_free
+                    {
+                        continue;
+                    }
+                    self.share_array(from, old);
+                    if is_replaced {
+                        self.replaced.set(from, Some(old));
+                    }
+                }
+            }
+        }
+    }
+
     fn control(&mut self, region: Region, op: Op, regions: &[Vec<Part>], lanes: Lanes) {
         let data = self.kernel.ops[op].clone();
         match data.kind {
@@ -474,8 +516,9 @@ impl<'k> LaneLoops<'k> {
                     .zip(regions)
                     .map(|(&side, parts)| {
                         let copy = self.kernel.add_region();
-                        self.parts(copy, parts, lanes);
                         let from = yielded(self.kernel, side).to_vec();
+                        self.yield_in_place(parts, &from, &data.results, false);
+                        self.parts(copy, parts, lanes);
                         self.hand_on(copy, &from, &data.results, lanes);
                         self.at(copy).yields(&[]);
                         copy
@@ -509,8 +552,9 @@ impl<'k> LaneLoops<'k> {
                     let index = self.kernel.add_region_param(copy, self.kernel.ty(params[0]));
                     self.uniform.insert(params[0], index);
                 }
-                self.parts(copy, &regions[0], lanes);
                 let next = yielded(self.kernel, body).to_vec();
+                self.yield_in_place(&regions[0], &next, &params[1..], true);
+                self.parts(copy, &regions[0], lanes);
                 self.hand_on(copy, &next, &params[1..], lanes);
                 self.at(copy).yields(&[]);
                 self.at(region).op(OpKind::For, [lo, hi], [], [copy]);
@@ -680,4 +724,9 @@ impl<'k> LaneLoops<'k> {
             this.at(lane.region).store(array, &[lane.number], value);
         });
     }
+}
+
+/// Whether an op asks other lanes for a value.
+fn asks_for(kernel: &Kernel, op: Op, value: Value) -> bool {
+    kernel.ops[op].kind.asks_lane() && kernel.ops[op].operands[0] == value
 }

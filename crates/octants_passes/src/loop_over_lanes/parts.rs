@@ -19,6 +19,22 @@ pub(super) enum Part {
     Subgroups(Vec<Part>),
 }
 
+impl Part {
+    /// Whether an op of the part, or one inside of it, names the value.
+    pub fn names(&self, kernel: &Kernel, value: Value) -> bool {
+        let names = |op: Op| {
+            let inner = kernel.ops[op].regions.iter().flat_map(|&region| ops_in(kernel, region));
+            std::iter::once(op).chain(inner).any(|op| kernel.ops[op].operands.contains(&value))
+        };
+        match self {
+            Self::Shared(_) => false,
+            Self::Lanes(ops) => ops.iter().any(|&op| names(op)),
+            Self::Meeting(op) | Self::Control(op, _) => names(*op),
+            Self::Subgroups(parts) => parts.iter().any(|part| part.names(kernel, value)),
+        }
+    }
+}
+
 /// The parts of a body, in order.
 pub(super) struct Parts(pub Vec<Part>);
 
