@@ -88,7 +88,10 @@ impl Range {
             ArithOp::Min => Some(Self::new(self.low.min(other.low), self.high.min(other.high))),
             ArithOp::Max => Some(Self::new(self.low.max(other.low), self.high.max(other.high))),
             ArithOp::Mod if other.low > 0 => Some(Self::new(0, other.high - 1)),
-            ArithOp::FloorDiv if other.low > 0 && self.low >= 0 => Some(Self::new(0, self.high)),
+            ArithOp::RawMod if other.low > 0 && self.low >= 0 => Some(Self::new(0, other.high - 1)),
+            ArithOp::FloorDiv | ArithOp::RawDiv if other.low > 0 && self.low >= 0 => {
+                Some(Self::new(0, self.high / other.low))
+            }
             _ => None,
         }
     }

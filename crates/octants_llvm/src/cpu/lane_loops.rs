@@ -24,35 +24,6 @@ struct LaneWidening {
     mask: Scalar,
 }
 
-/// `None` leaves the loop to LLVM. `apart` says that arrays of two parameters never share memory.
-fn lane_widening(kernel: &Kernel, op: Op, options: CpuOptions, apart: bool) -> Option<LaneWidening> {
-    let data = &kernel.ops[op];
-    let (body, begins) = (data.regions[0], kernel.as_const(data.operands[0])?.is_zero());
-    let trips = u32::try_from(kernel.constant_trips(op)?).ok().filter(|&trips| begins && trips > 1)?;
-    if !has_vector_forms(kernel, body) || names_outer_variables(kernel, body) {
-        return None;
-    }
-    let values = |lanes: u32| {
-        let multiple = if trips <= lanes { ZERO } else { lanes.into() };
-        LaneValues::of(kernel, body, kernel.regions[body].params[0], lanes, multiple)
-    };
-    // What is counted takes no part in how many lanes a vector has.
-    let all = trips.next_power_of_two();
-    let few = values(all.min(FEW_LANES));
-    let summary = BodySummary::of_block(kernel, body, &few, apart);
-    let mut lanes = summary.lanes_of_block(options)?.min(all);
-    // No lanes are left over, unless a vector is too wide.
-    let one_vector = lanes.min(FEW_LANES);
-    while lanes > one_vector && !trips.is_multiple_of(lanes) {
-        lanes /= 2;
-    }
-    let values = values(options.force_lanes.unwrap_or(lanes));
-    let summary = BodySummary::of_block(kernel, body, &values, apart);
-    let gains = options.force_lanes.is_some() || summary.block_gains();
-    let mask = summary.mask(options);
-    gains.then_some(LaneWidening { trips, values, mask })
-}
-
 /// Whether a region names variables or tapes from around it, which scalar code has.
 fn names_outer_variables(kernel: &Kernel, body: Region) -> bool {
     let mut inside = SideTable::new(false);
@@ -67,14 +38,54 @@ fn names_outer_variables(kernel: &Kernel, body: Region) -> bool {
 }
 
 impl Emitter<'_> {
+    /// `None` leaves the loop to LLVM.
+    fn lane_widening(&self, op: Op, options: CpuOptions) -> Option<LaneWidening> {
+        let (kernel, apart) = (self.kernel, self.options.noalias);
+        let data = &kernel.ops[op];
+        let (body, begins) = (data.regions[0], kernel.as_const(data.operands[0])?.is_zero());
+        let trips = u32::try_from(kernel.constant_trips(op)?).ok().filter(|&trips| begins && trips > 1)?;
+        if !has_vector_forms(kernel, body) || names_outer_variables(kernel, body) {
+            return None;
+        }
+        let values = |lanes: u32| {
+            let multiple = if trips <= lanes { ZERO } else { lanes.into() };
+            LaneValues::of(kernel, body, (lanes, multiple), &|value| self.is_never_negative(value))
+        };
+        // What is counted takes no part in how many lanes a vector has.
+        let all = trips.next_power_of_two();
+        let few = values(all.min(FEW_LANES));
+        let most = BodySummary::of_block(kernel, body, &few, apart).lanes_of_block(options)?.min(all);
+        let choices = match options.force_lanes {
+            Some(lanes) => vec![lanes],
+            None => std::iter::successors(Some(most), |lanes| Some(lanes / 2))
+                .take_while(|&lanes| lanes >= most.min(FEW_LANES))
+                .collect(),
+        };
+        // Few accesses that lie apart, no lanes left over, many lanes.
+        let mut best: Option<((u32, bool), LaneWidening)> = None;
+        for lanes in choices {
+            let values = values(lanes);
+            let summary = BodySummary::of_block(kernel, body, &values, apart);
+            let cost = (summary.loss(), !trips.is_multiple_of(lanes));
+            let gains = options.force_lanes.is_some() || summary.block_gains();
+            let mask = summary.mask(options);
+            if gains && best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, LaneWidening { trips, values, mask }));
+            }
+        }
+        best.map(|(_, widening)| widening)
+    }
+
     /// A loop over the lanes of a block, several at once; or nothing is emitted.
     pub(super) fn lane_loop(&mut self, op: Op, options: CpuOptions) -> bool {
         if self.kernel.ops[op].kind != OpKind::ForLanes {
             return false;
         }
-        let Some(widening) = lane_widening(self.kernel, op, options, self.options.noalias) else {
-            return false;
-        };
+        let data = &self.kernel.ops[op];
+        let range = self.counted_range(data.operands[0], data.operands[1]);
+        let number = self.kernel.regions[data.regions[0]].params[0];
+        self.counters.set(number, Some(Counter { index: Index::uniform(Val::i64(0)), range }));
+        let Some(widening) = self.lane_widening(op, options) else { return false };
         let (trips, lanes) = (widening.trips, widening.values.lanes);
         let around = self.lanes.enter_block(widening.values, widening.mask);
         let whole = trips - trips % lanes;

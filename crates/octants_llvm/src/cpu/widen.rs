@@ -269,6 +269,8 @@ struct OpCounts {
     roots: u32,
     /// Accesses whose lanes lie apart, or what is done lane by lane.
     scattered: u32,
+    /// Accesses of a block's lanes that lie apart by what is known: a load or a store for each lane.
+    one_by_one: u32,
     /// Calls of the C library: lane by lane, or approximated by a function of vectors.
     calls: u32,
     /// Accesses that differ between lanes at all.
@@ -286,6 +288,7 @@ impl OpCounts {
         self.work += other.work * times;
         self.roots += other.roots * times;
         self.scattered += other.scattered * times;
+        self.one_by_one += other.one_by_one * times;
         self.calls += other.calls * times;
         self.lane_accesses += other.lane_accesses * times;
         self.narrow_accesses += other.narrow_accesses * times;
@@ -337,14 +340,16 @@ impl<'k> BodySummary<'k> {
     /// Whether the lanes of a block gain by running at once. Accesses of cells that lie side by side gain, too.
     pub(super) fn block_gains(&self) -> bool {
         let calls = WORK_PER_CALL * self.sum(|t| t.calls);
-        let scattered = self.sum(|t| t.scattered);
-        let (gain, loss) = (
-            self.sum(|t| t.work) + self.sum(|t| t.lane_accesses) - scattered,
-            WORK_PER_SCATTERED_ACCESS * scattered,
-        );
+        let apart = self.sum(|t| t.scattered + t.one_by_one);
+        let (gain, loss) = (self.sum(|t| t.work + t.lane_accesses) - apart, self.loss());
         let (gain, loss) =
             if self.kernel.options.fast_math { (gain + calls, loss) } else { (gain, loss + calls) };
         gain > 0 && gain >= loss
+    }
+
+    /// What it takes that lanes of a block do one by one.
+    pub(super) fn loss(&self) -> u32 {
+        self.sum(|t| WORK_PER_SCATTERED_ACCESS * t.scattered + t.one_by_one)
     }
 
     /// What the masks of lanes are held in.
@@ -567,9 +572,9 @@ impl<'k> BodySummary<'k> {
                 let narrow = u32::from(elem.is_some_and(|elem| elem.bits() < 32));
                 counts.tape_accesses += u32::from(matches!(self.kernel.ty(path[0]), Type::Tape(_)));
                 let stride = self.stride(path);
-                let close_by = self.counted.is_some()
-                    && data.kind == OpKind::Load
-                    && self.offsets(path).is_some_and(|offsets| is_close_by(&offsets));
+                let offsets = self.counted.and_then(|_| self.offsets(path));
+                let close_by =
+                    data.kind == OpKind::Load && offsets.as_ref().is_some_and(|offsets| is_close_by(offsets));
                 counts.apart += u32::from(stride.is_none());
                 match stride {
                     Some(0) if !matches!(self.kernel.ty(path[0]), Type::Local(_) | Type::Tape(_)) => {}
@@ -580,7 +585,9 @@ impl<'k> BodySummary<'k> {
                     _ => {
                         counts.lane_accesses += 1;
                         counts.narrow_accesses += narrow;
-                        counts.scattered += u32::from(!close_by);
+                        let is_known = offsets.is_some() && self.conditions == 0;
+                        counts.one_by_one += u32::from(!close_by && is_known);
+                        counts.scattered += u32::from(!close_by && !is_known);
                     }
                 }
             }

@@ -14,6 +14,9 @@ use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 /// Vectors that are loaded, and whose elements are put in order, rather than one element for each lane. Chosen, not measured: each one takes a load and an instruction
 /// that picks from two vectors; a gather takes as long as one load for each lane.
 const MAX_LOADS: i64 = 4;
+/// Bits of vectors from which a gather is better than a load for each lane. Processors that gain by shorter vectors alone take several times as long for a gather, since it was made
+/// safe: with gathers, running sums of `benches/simt.py` reach 0.4 of what a plain loop does, and 0.7 without.
+const FAST_GATHERS: u32 = 512;
 
 impl Emitter<'_> {
     /// Whether the lanes count what an op gives.
@@ -111,10 +114,13 @@ impl Emitter<'_> {
         Some((first, self.table_of(&offsets)))
     }
 
-    /// Cells that few loads have all of, if there are such; otherwise each has an address of its own. Of a lane that does not run nobody knows whether it names memory.
+    /// Cells that are loaded without a gather, if they are such; otherwise each has an address of its own. Of a lane that does not run nobody knows whether it names memory.
     pub(crate) fn loaded_cells(&mut self, address: Address) -> Address {
+        let gathers = self.lowering.vector_bits() >= FAST_GATHERS;
         match address.target {
-            Target::Offsets(_, table) if self.lanes.mask.is_none() && is_close_by(&self.table(table)) => {
+            Target::Offsets(_, table)
+                if self.lanes.mask.is_none() && (!gathers || is_close_by(&self.table(table))) =>
+            {
                 address
             }
             _ => self.each_cell(address),
@@ -144,8 +150,33 @@ impl Emitter<'_> {
         }
     }
 
+    /// The cells of all lanes.
+    pub(crate) fn load_offsets(
+        &mut self,
+        (first, table): (Ptr, usize),
+        scalar: Scalar,
+        (align, suffix): (u32, &str),
+    ) -> Val {
+        let offsets = self.table(table);
+        if is_close_by(&offsets) {
+            return self.load_close_by((first, table), scalar, (align, suffix));
+        }
+        let (one, ty) = (Ty::new(scalar, 1), Ty::new(scalar, self.lanes.count));
+        let mut all = None;
+        for (lane, offset) in offsets.iter().enumerate() {
+            let cell =
+                self.f.pointer(format_args!("getelementptr inbounds {one}, ptr {first}, i64 {offset}"));
+            let loaded = self.f.value(one, format_args!("load {one}, ptr {cell}, align {align}{suffix}"));
+            let before = all.map_or_else(|| "poison".to_owned(), |v: Val| v.to_string());
+            all = Some(
+                self.f.value(ty, format_args!("insertelement {ty} {before}, {}, i64 {lane}", Typed(loaded))),
+            );
+        }
+        all.expect("there is a lane")
+    }
+
     /// Loads what lies from the first cell to the last one, and puts it in order.
-    pub(crate) fn load_close_by(
+    fn load_close_by(
         &mut self,
         (first, table): (Ptr, usize),
         scalar: Scalar,

@@ -42,13 +42,21 @@ pub(crate) struct LaneValues {
 }
 
 impl LaneValues {
-    /// The values of a region in so many lanes, of which `number` counts, from a multiple of `multiple` on that is not negative.
-    pub fn of(kernel: &Kernel, body: Region, number: Value, lanes: u32, multiple: i64) -> Self {
+    /// The values of a region in so many lanes, which its parameter counts, from a multiple of `multiple` on that is not negative. `is_natural` says of an integer that it
+    /// is not negative.
+    pub fn of(
+        kernel: &Kernel,
+        body: Region,
+        (lanes, multiple): (u32, i64),
+        is_natural: &dyn Fn(Value) -> bool,
+    ) -> Self {
+        let number = kernel.regions[body].params[0];
         let mut same = SideTable::new(false);
         let mut round = 0;
         loop {
             let varying = varying_values_but(kernel, body, &[number], &same);
-            let mut analysis = Analysis { kernel, lanes, varying: &varying, found: SideTable::new(None) };
+            let mut analysis =
+                Analysis { kernel, lanes, varying: &varying, is_natural, found: SideTable::new(None) };
             let of_lanes = (0..i64::from(lanes)).collect();
             analysis.found.set(number, Some(Offsets { multiple, natural: true, of_lanes }));
             let mut more = false;
@@ -57,7 +65,7 @@ impl LaneValues {
                     && let Some(offsets) = analysis.of_op(op)
                 {
                     let is_same = offsets.is_same();
-                    if is_same && !same[result] {
+                    if is_same && varying[result] && !same[result] {
                         same.set(result, true);
                         more = true;
                     }
@@ -110,6 +118,7 @@ struct Analysis<'k> {
     kernel: &'k Kernel,
     lanes: u32,
     varying: &'k SideTable<Value, bool>,
+    is_natural: &'k dyn Fn(Value) -> bool,
     found: SideTable<Value, Option<Offsets>>,
 }
 
@@ -133,18 +142,12 @@ impl Analysis<'_> {
 
     fn of_op(&self, op: Op) -> Option<Offsets> {
         let data = &self.kernel.ops[op];
-        let varies =
-            data.operands.iter().any(|&operand| self.varying[operand] || self.found[operand].is_some());
-        if !varies
-            || !matches!(
-                data.kind,
-                OpKind::Arith(_)
-                    | OpKind::Bit(_)
-                    | OpKind::Convert(ConvertOp::Cast)
-                    | OpKind::Compare(_)
-                    | OpKind::Select
-            )
-        {
+        let has_rule = match data.kind {
+            OpKind::Arith(_) | OpKind::Bit(_) | OpKind::Compare(_) | OpKind::Select => true,
+            OpKind::Convert(convert) => convert == ConvertOp::Cast,
+            _ => false,
+        };
+        if !has_rule {
             return None;
         }
         let scalar = self.kernel.ty(data.results[0]).scalar().filter(|scalar| !scalar.is_real())?;
@@ -152,7 +155,8 @@ impl Analysis<'_> {
         if operands.iter().all(|operand| operand.multiple == ZERO) {
             return self.of_constants(op, &operands, scalar);
         }
-        if !is_counted(scalar) {
+        // What is the same in all lanes is computed as it stands.
+        if !is_counted(scalar) || !data.operands.iter().any(|&operand| self.varying[operand]) {
             return None;
         }
         let cap = 1 << (scalar.bits() - 1).min(24);
@@ -174,7 +178,8 @@ impl Analysis<'_> {
         } else {
             found.map(found.multiple.min(cap), found.natural, |offset| offset)
         };
-        found.reduced()
+        let natural = found.natural || (self.is_natural)(data.results[0]);
+        Offsets { natural, ..found }.reduced()
     }
 
     /// Of constants, though not the same for all lanes.
