@@ -283,13 +283,13 @@ def test_derivative_is_refused(arch, kernel, bounds, code):
 
 
 def test_the_body_of_a_nest_is_not_copied_for_each_level(arch):
-    """Its sines stand once in the forward sweep that runs again, and once as cosines in the backward sweep."""
+    """Its three loops stand once in the forward sweep that runs again, and once in the backward sweep; GPUs have one more for the sizes of tapes. Copies for each level would be nine."""
     x, y, n = made(X), made(np.zeros(4)), integers([2, 3, 2, 3])
     nest_with_bounds_of_an_array(x, y, n)
     nest_with_bounds_of_an_array.grad(x, y, n)
     text = nest_with_bounds_of_an_array.dump("ir", grad=True)
-    forward = nest_with_bounds_of_an_array.dump("ir")
-    assert text.count(" for ") == 2 * forward.count(" for ")
+    assert nest_with_bounds_of_an_array.dump("ir").count(" for ") == 3
+    assert 6 <= text.count(" for ") <= 7
 
 
 @oc.kernel
