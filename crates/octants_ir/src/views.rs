@@ -164,7 +164,9 @@ impl Kernel {
     /// How often the body of a `for` runs, if its bounds are constants.
     pub fn constant_trips(&self, op: Op) -> Option<i128> {
         let data = &self.ops[op];
-        let (OpKind::For | OpKind::ForLanes) = data.kind else { return None };
+        if !data.kind.is_counted_loop() {
+            return None;
+        }
         let bound = |index: usize| self.as_const(data.operands[index])?.as_i128();
         Some((bound(1)? - bound(0)?).max(0))
     }

@@ -380,15 +380,12 @@ impl Emitter<'_> {
                 let known = factor.as_int().and_then(|f| i64::try_from(f).ok());
                 let offsets =
                     known.and_then(|f| offsets.iter().map(|o| o.checked_mul(f)).collect::<Option<Vec<_>>>());
-                match offsets {
-                    Some(offsets) => {
-                        let first = self.exact_mul(first, factor);
-                        self.index_at_offsets(first, &offsets)
-                    }
-                    None => {
-                        let lanes = self.index_lanes(index);
-                        Index::Lanes(self.exact_mul(lanes, factor))
-                    }
+                if let Some(offsets) = offsets {
+                    let first = self.exact_mul(first, factor);
+                    self.index_at_offsets(first, &offsets)
+                } else {
+                    let lanes = self.index_lanes(index);
+                    Index::Lanes(self.exact_mul(lanes, factor))
                 }
             }
             Index::Lanes(lanes) => Index::Lanes(self.exact_mul(lanes, factor)),

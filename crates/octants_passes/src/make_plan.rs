@@ -126,7 +126,7 @@ fn run_time(kernel: &Kernel, tasks: &[Task]) -> RunTime {
 /// Whether nothing inside runs for a time that is not known while compiling.
 fn is_bounded(kernel: &Kernel, op: Op) -> bool {
     let data = &kernel.ops[op];
-    let is_open = matches!(data.kind, OpKind::For | OpKind::ForLanes)
+    let is_open = data.kind.is_counted_loop()
         && data.operands.iter().take(2).any(|&bound| kernel.as_const(bound).is_none());
     !is_open
         && !data.kind.effects().contains(Effects::UNBOUNDED)

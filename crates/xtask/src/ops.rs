@@ -64,6 +64,7 @@ const QUESTIONS: &[(&str, usize)] = &[
     ("crates/octants_llvm/src/gpu/stages.rs", 1),
     ("crates/octants_llvm/src/index_range.rs", 1),
     ("crates/octants_llvm/src/lanes/mask.rs", 1),
+    ("crates/octants_llvm/src/lanes/offsets.rs", 1),
     ("crates/octants_passes/src/analysis/access.rs", 1),
     ("crates/octants_passes/src/analysis/course.rs", 3),
     ("crates/octants_passes/src/analysis/footprint.rs", 1),

@@ -113,6 +113,11 @@ impl OpKind {
         matches!(self.info().regions, Regions::Repeated(_))
     }
 
+    /// Whether it is a loop from a number up to another one.
+    pub fn is_counted_loop(&self) -> bool {
+        matches!(self, Self::For | Self::ForLanes)
+    }
+
     /// Whether its regions run, or not, by the thread that comes to it.
     pub fn is_control(&self) -> bool {
         matches!(self.info().regions, Regions::Either | Regions::Repeated(_))

@@ -401,8 +401,10 @@ impl<'k> Printer<'k> {
                     self.block(otherwise);
                 }
             }
-            (OpKind::For | OpKind::ForLanes, &[body])
-                if operands.len() >= 2 && kernel.regions[body].params.len() + 1 == operands.len() =>
+            (kind, &[body])
+                if kind.is_counted_loop()
+                    && operands.len() >= 2
+                    && kernel.regions[body].params.len() + 1 == operands.len() =>
             {
                 let params = &kernel.regions[body].params;
                 self.push(data.kind.name());

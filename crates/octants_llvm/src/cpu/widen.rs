@@ -492,8 +492,8 @@ impl<'k> BodySummary<'k> {
         let kernel = self.kernel;
         for &op in &kernel.regions[region].ops {
             let data = &kernel.ops[op];
-            let inner = match data.kind {
-                OpKind::For | OpKind::ForLanes => {
+            let inner = match &data.kind {
+                kind if kind.is_counted_loop() => {
                     self.loops += u32::from(!crate::ops::loop_length::is_short(kernel, op));
                     self.diverges |= data.operands[..2].iter().any(|&bound| self.varying[bound]);
                     for load in hoisted_loads(kernel, op, self.varying, self.apart) {
@@ -718,7 +718,7 @@ impl<'k> BodySummary<'k> {
             return Some((0..i64::from(self.lanes)).collect());
         }
         if let Some(offsets) = self.counted.and_then(|counted| counted[value].as_ref()) {
-            return Some(offsets.from_first().to_vec());
+            return Some(offsets.beyond_first().to_vec());
         }
         let def = self.kernel.def(value)?;
         let factor = |value: Value| i64::try_from(self.kernel.as_const(value)?.as_i128()?).ok();

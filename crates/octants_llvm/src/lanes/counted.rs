@@ -66,7 +66,7 @@ impl Emitter<'_> {
         self.lanes.offsets[value]
             .as_ref()
             .filter(|_| self.lanes.count > 1)
-            .map(|offsets| offsets.from_first())
+            .map(super::offsets::Offsets::beyond_first)
     }
 
     pub(crate) fn table(&self, table: usize) -> Rc<[i64]> {

@@ -88,7 +88,7 @@ impl Offsets {
     }
 
     /// Offsets from the first lane's value.
-    pub fn from_first(&self) -> Rc<[i64]> {
+    pub fn beyond_first(&self) -> Rc<[i64]> {
         self.of_lanes.iter().map(|offset| offset - self.of_lanes[0]).collect()
     }
 

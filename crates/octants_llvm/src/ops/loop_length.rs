@@ -13,12 +13,12 @@ const STRIP_OPS: u64 = 1 << 20;
 pub(crate) fn polls(kernel: &Kernel, op: Op) -> bool {
     let mut may_take_long = false;
     octants_ir::rewrite::walk(kernel, kernel.ops[op].regions[0], &mut |inner| {
-        may_take_long |= match kernel.ops[inner].kind {
+        may_take_long |= match &kernel.ops[inner].kind {
             OpKind::Call(_) => true,
-            OpKind::For | OpKind::ForLanes => {
+            kind if kind.is_counted_loop() => {
                 !is_short(kernel, inner) || unrolled_ops(kernel, inner) > STRIP_OPS
             }
-            ref kind => kind.is_loop(),
+            kind => kind.is_loop(),
         };
     });
     may_take_long
@@ -49,8 +49,8 @@ pub(crate) fn unrolled_ops(kernel: &Kernel, op: Op) -> u64 {
         ops.iter().fold(sum, |sum, &op| sum.saturating_add(unrolled_ops(kernel, op)))
     };
     let ops = data.regions.iter().fold(1, inner);
-    match data.kind {
-        OpKind::For | OpKind::ForLanes => {
+    match &data.kind {
+        kind if kind.is_counted_loop() => {
             let trips = kernel.constant_trips(op).unwrap_or(MAX_SHORT_TRIPS);
             ops.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX))
         }

@@ -207,7 +207,7 @@ impl<'k> Text<'k> {
                 loops.push(Around { index, bounds, is_used: false });
             };
             match &data.kind {
-                OpKind::For | OpKind::ForLanes => push(0, self.between(data.operands[0], data.operands[1])?),
+                kind if kind.is_counted_loop() => push(0, self.between(data.operands[0], data.operands[1])?),
                 OpKind::ForCells(layout) if data.operands.is_empty() => {
                     let layout = &kernel.layouts[*layout];
                     (0..layout.shape.len()).for_each(|axis| push(axis, along(layout, axis)));

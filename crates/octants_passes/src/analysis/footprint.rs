@@ -266,7 +266,7 @@ impl Search<'_> {
             Index::Between(Box::new([self.index(lo, depth - 1), self.index(hi, depth - 1)]))
         };
         match &data.kind {
-            OpKind::For | OpKind::ForLanes if position == 0 => between(data.operands[0], data.operands[1]),
+            kind if kind.is_counted_loop() && position == 0 => between(data.operands[0], data.operands[1]),
             OpKind::ForCells(layout) => along(&self.kernel.layouts[*layout], position),
             OpKind::ParallelFor(attributes) if position < usize::from(attributes.axes) => {
                 let ParallelFor { domain, .. } = &**attributes;

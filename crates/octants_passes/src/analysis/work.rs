@@ -5,7 +5,7 @@
 
 use octants_ir::ops::{Effects, Regions};
 use octants_ir::plan::Work;
-use octants_ir::{Bound, Kernel, OpKind, Region, Value};
+use octants_ir::{Bound, Kernel, Region, Value};
 
 use super::cost::own_cost;
 use crate::split_tasks::launch::host_computes;
@@ -64,7 +64,7 @@ fn count(
         let data = &kernel.ops[op];
         match (&data.kind, &data.operands[..]) {
             (kind, _) if kind.effects().contains(Effects::UNBOUNDED) => return None,
-            (OpKind::For | OpKind::ForLanes, &[lo, hi, ..]) => {
+            (kind, &[lo, hi, ..]) if kind.is_counted_loop() => {
                 let mut inner = loops.clone();
                 inner.push(range(kernel, lo, hi, bound)?);
                 for &region in &data.regions {
