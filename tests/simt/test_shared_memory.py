@@ -126,7 +126,22 @@ def test_without_a_barrier_they_do_not(arch):
                 b = block.SharedArray((30, 1024), oc.i32)  # here
                 b[0, i] = a[1, i]
 
-    for go in (behind_each_other, around_a_loop):
+    def sides_with_a_barrier_that_no_thread_may_reach():
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            rounds = oc.cast(oc.random() * 2, oc.i32)
+            if i < 32:
+                a = block.SharedArray((40, 1024), oc.i32)
+                a[0, i] = i
+                for _ in range(rounds):
+                    block.sync()
+            else:
+                b = block.SharedArray((30, 1024), oc.i32)  # here
+                b[0, i] = i
+                for _ in range(rounds):
+                    block.sync()
+
+    for go in (behind_each_other, around_a_loop, sides_with_a_barrier_that_no_thread_may_reach):
         text = too_large(go)
         assert (
             "a block has 232448 bytes of shared memory on this device, and its arrays take 286720, 122880 of them here"

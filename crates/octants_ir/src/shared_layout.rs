@@ -7,8 +7,9 @@
 //!
 //! * those that are live behind it: a path leads from it to an access of theirs and passes no `shared` op of theirs;
 //! * those that are pending before it: a path leads to it from an access of theirs and passes no barrier of the block;
-//! * those that a branch or a loop without a barrier accesses, if the access stands inside of it, too: its threads may be anywhere in there.
-//!   With a barrier inside, all threads take the same branch and as many rounds, or the program waits forever.
+//! * those that a branch or a loop without a barrier accesses, if the access stands inside of it, too: its threads may be anywhere in there;
+//! * those that one side of a branch accesses, if the access stands in the other one: some threads may be here, while others are there. All threads take the
+//!   same side, or the program waits forever, only if a barrier stands on every path through one of the sides.
 //!
 //! Paths go around loops. Larger arrays are placed first, each at the lowest offset where no array lies that it must not overlap.
 
@@ -131,6 +132,23 @@ impl Analysis<'_> {
         !regions.is_empty() && (self.threads.is_none() || regions.iter().any(holds_barrier))
     }
 
+    /// Whether every path through a region passes a barrier.
+    fn certainly_meets(&self, region: Region) -> bool {
+        self.kernel.regions[region].ops.iter().any(|&op| {
+            let data = &self.kernel.ops[op];
+            match (data.kind.is_loop(), &data.regions[..]) {
+                (_, []) => self.is_barrier(op),
+                (true, &[body]) => {
+                    self.kernel.constant_trips(op).is_some_and(|trips| trips > 0)
+                        && self.certainly_meets(body)
+                }
+                // The condition is asked at least once.
+                (true, &[cond, _]) => self.certainly_meets(cond),
+                (_, sides) => sides.iter().all(|&side| self.certainly_meets(side)),
+            }
+        })
+    }
+
     /// The op, and those inside of it.
     fn with_inner(&self, op: Op) -> Vec<Op> {
         let regions = &self.kernel.ops[op].regions;
@@ -153,8 +171,12 @@ impl Analysis<'_> {
 
     /// The arrays that an op accesses. One whose address is taken is accessed by whoever knows it.
     fn accessed(&self, op: Op) -> Arrays {
+        self.accessed_by(self.with_inner(op))
+    }
+
+    fn accessed_by(&self, ops: Vec<Op>) -> Arrays {
         let mut accessed = self.none();
-        for op in self.with_inner(op) {
+        for op in ops {
             let data = &self.kernel.ops[op];
             if !data.kind.is_pure() || data.kind.info().cell != CellUse::Nothing {
                 for number in data.operands.iter().filter_map(|&operand| self.number[operand]) {
@@ -236,6 +258,7 @@ impl Analysis<'_> {
                     self.pending(cond, begin)
                 }
                 (_, sides) => {
+                    self.keep_sides_apart(sides);
                     let mut behind = self.none();
                     for &side in sides {
                         behind.add(&self.pending(side, pending.clone()));
@@ -245,6 +268,25 @@ impl Analysis<'_> {
             };
         }
         pending
+    }
+
+    /// The arrays that the sides of a branch access overlap none of the other side's, if threads may be in both.
+    fn keep_sides_apart(&mut self, sides: &[Region]) {
+        if self.threads.is_none() || sides.iter().any(|&side| self.certainly_meets(side)) {
+            return;
+        }
+        let accessed: Vec<_> =
+            sides.iter().map(|&side| self.accessed_by(ops_in(self.kernel, side))).collect();
+        for (side, own) in accessed.iter().enumerate() {
+            for others in accessed.iter().skip(side + 1) {
+                for (number, other) in
+                    own.numbers().flat_map(|own| others.numbers().map(move |other| (own, other)))
+                {
+                    self.apart[number].0[other] = true;
+                    self.apart[other].0[number] = true;
+                }
+            }
+        }
     }
 
     /// The arrays that an op accesses overlap none that are pending before it or live behind it.
@@ -392,6 +434,66 @@ mod tests {
             |end: &str| format!("if %u {{\nmake a\nuse a\n{end}\n}} else {{\nmake b\nuse b\n{end}\n}}");
         assert_eq!(offsets(&sides("")), (vec![0, 1024], 1536));
         assert_eq!(offsets(&sides("barrier block")), (vec![0, 0], 1024));
+    }
+
+    #[test]
+    fn threads_take_both_sides_of_a_branch_with_a_barrier_that_they_may_miss() {
+        let loop_to = |end: &str| format!("for %j: i32 in %z..{end} {{\nbarrier block\n}}");
+        let branch = |inner: &str| format!("if %u {{\n{inner}\n}} else {{\n}}");
+        let either = "if %u {\nbarrier block\n} else {\nbarrier block\n}";
+        // Whether a barrier stands on every path.
+        let ends = [
+            (loop_to("%n"), false),
+            (loop_to("%z"), false),
+            (loop_to("%four"), true),
+            (branch("barrier block"), false),
+            (branch(&loop_to("%four")), false),
+            (format!("for %j: i32 in %z..%four {{\n{}\n}}", branch("barrier block")), false),
+            (either.to_owned(), true),
+            (format!("for %j: i32 in %z..%four {{\n{either}\n}}"), true),
+            ("while {\nyield %u\n} do {\nbarrier block\n}".to_owned(), false),
+            ("while {\nbarrier block\nyield %u\n} do {\n}".to_owned(), true),
+        ];
+        let (apart, over) = ((vec![0, 1024], 1536), (vec![0, 0], 1024));
+        // The right side has variables of its own.
+        let sides = |left: &str, right: &str| {
+            let right = right.replace("%j", "%l").replace("%k", "%m");
+            offsets(&format!("if %u {{\nmake a\n{left}\n}} else {{\nmake b\n{right}\n}}"))
+        };
+        for (end, meets) in ends {
+            let wanted = if meets { &over } else { &apart };
+            assert_eq!(&sides(&format!("use a\n{end}"), &format!("use b\n{end}")), wanted, "{end}");
+            // One side is enough.
+            assert_eq!(&sides(&format!("use a\n{end}"), "use b"), wanted, "{end}");
+            assert_eq!(sides(&format!("use a\n{end}"), "use b\nbarrier block"), over, "{end}");
+        }
+        // What is accessed lies further in.
+        let left = format!("use a\n{}", loop_to("%n"));
+        assert_eq!(sides(&branch(&left), &branch("use b")), apart);
+        let around = |body: &str| format!("for %k: i32 in %z..%n {{\n{body}\n}}");
+        assert_eq!(sides(&around(&left), &around("use b")), apart);
+    }
+
+    #[test]
+    fn threads_have_other_rounds_of_a_loop_with_a_barrier_that_they_may_miss() {
+        let looped = |inner: &str| offsets(&format!("for %j: i32 in %z..%n {{\n{inner}\n}}"));
+        let apart = (vec![0, 1024], 1536);
+        let met = "if %u {\nbarrier block\n} else {\n}";
+        // One thread is in its first round, while another one has left a side, and is in a later round or behind the loop.
+        assert_eq!(looped(&format!("make a\nuse a\n{met}\nmake b\nuse b")), apart);
+        assert_eq!(looped(&format!("{met}\nmake a\nuse a\nbarrier block\nmake b\nuse b")), apart);
+        assert_eq!(looped(&format!("if %u {{\n}} else {{\nmake a\nuse a\n{met}\nmake b\nuse b\n}}")), apart);
+        let left = format!("for %j: i32 in %z..%n {{\nmake a\nuse a\n{met}\n}}\nmake b\nuse b");
+        assert_eq!(offsets(&left), apart);
+        let left =
+            "while {\nyield %u\n} do {\nmake a\nuse a\nif %u {\nbarrier block\n} else {\n}\n}\nmake b\nuse b";
+        assert_eq!(offsets(left), apart);
+        // What follows a `continue` stands in a side.
+        let skipped = "if %u {\n} else {\nuse a\nbarrier block\n}";
+        assert_eq!(
+            offsets(&format!("make a\nfor %j: i32 in %z..%n {{\nmake b\nuse b\n{skipped}\n}}")),
+            apart
+        );
     }
 
     #[test]
