@@ -271,6 +271,8 @@ struct OpCounts {
     scattered: u32,
     /// Accesses of a block's lanes that lie apart by what is known: a load or a store for each lane.
     one_by_one: u32,
+    /// Updates of a block's lanes, each by one lane after the other: one for each lane.
+    updates: u32,
     /// Calls of the C library: lane by lane, or approximated by a function of vectors.
     calls: u32,
     /// Accesses that differ between lanes at all.
@@ -289,6 +291,7 @@ impl OpCounts {
         self.roots += other.roots * times;
         self.scattered += other.scattered * times;
         self.one_by_one += other.one_by_one * times;
+        self.updates += other.updates * times;
         self.calls += other.calls * times;
         self.lane_accesses += other.lane_accesses * times;
         self.narrow_accesses += other.narrow_accesses * times;
@@ -340,8 +343,9 @@ impl<'k> BodySummary<'k> {
     /// Whether the lanes of a block gain by running at once. Accesses of cells that lie side by side gain, too.
     pub(super) fn block_gains(&self) -> bool {
         let calls = WORK_PER_CALL * self.sum(|t| t.calls);
+        // What lies apart is no gain. Divisions that are done lane by lane are scattered, too, and no accesses.
         let apart = self.sum(|t| t.scattered + t.one_by_one);
-        let (gain, loss) = (self.sum(|t| t.work + t.lane_accesses) - apart, self.loss());
+        let (gain, loss) = (self.sum(|t| t.work + t.lane_accesses).saturating_sub(apart), self.loss());
         let (gain, loss) =
             if self.kernel.options.fast_math { (gain + calls, loss) } else { (gain, loss + calls) };
         gain > 0 && gain >= loss
@@ -349,7 +353,7 @@ impl<'k> BodySummary<'k> {
 
     /// What it takes that lanes of a block do one by one.
     pub(super) fn loss(&self) -> u32 {
-        self.sum(|t| WORK_PER_SCATTERED_ACCESS * t.scattered + t.one_by_one)
+        self.sum(|t| WORK_PER_SCATTERED_ACCESS * t.scattered + t.one_by_one + t.updates)
     }
 
     /// What the masks of lanes are held in.
@@ -599,6 +603,11 @@ impl<'k> BodySummary<'k> {
                 {
                     // Once for all lanes.
                     counts.scattered += 1;
+                } else if self.counted.is_some() && matches!(self.kernel.ty(path[0]), Type::Local(_)) {
+                    // Of all lanes at once.
+                    counts.work += 1;
+                } else if self.counted.is_some() {
+                    counts.updates += self.lanes;
                 } else {
                     // One lane after the other.
                     counts.scattered += 16;

@@ -9,6 +9,10 @@ use crate::value::{Ptr, Ty, Typed, Val, in_memory};
 /// kernel's derivative compiled for 3.2 s of processor time. Further ones are calls of functions that have the loop; these are a few percent slower.
 const MOST_LOOPS: usize = 8;
 
+/// Updates that a task has unrolled, times lanes. Further ones are loops, which take longer to run and less to compile: with 32 updates of shared sums by 16 lanes, and 8
+/// products and sums after each, a kernel compiles for 0.19 s if all are unrolled, for 0.11 s if none is, and for 0.08 s as scalar code.
+const MAX_UNROLLED_UPDATES: u32 = 128;
+
 const COUNTER: Ty = Ty { scalar: Scalar::I64, lanes: 1 };
 
 impl Emitter<'_> {
@@ -169,6 +173,19 @@ impl Emitter<'_> {
         self.back_edge(head, &[whole]);
         self.f.fill(lane, &[(Val::i64(0), before), (next, latch)]);
         self.f.begin(done);
+    }
+
+    /// Updates memory for the lanes that run, in their order. LLVM unrolls the first such loops, as lanes of vectors at fixed places are values in registers.
+    pub(crate) fn update_each_lane(&mut self, update: impl FnOnce(&mut Self, Val)) {
+        if self.lanes.mask.is_some() {
+            return self.each_running_lane(update);
+        }
+        self.lanes.updates += self.lanes.count;
+        if self.lanes.updates <= MAX_UNROLLED_UPDATES {
+            self.each_running_lane(update);
+        } else {
+            self.each_lane(update);
+        }
     }
 
     /// A loop over the lanes that run, in their order; the body is scalar code.

@@ -45,6 +45,8 @@ pub(crate) struct Lanes {
     scratch: Vec<Ptr>,
     /// Loops over lanes that compute math functions, so far.
     loops: usize,
+    /// Updates of memory by one lane after the other, times lanes, so far.
+    updates: u32,
 }
 
 impl Default for Lanes {
@@ -63,6 +65,7 @@ impl Default for Lanes {
             hoisted: SideTable::new(false),
             scratch: Vec::new(),
             loops: 0,
+            updates: 0,
         }
     }
 }

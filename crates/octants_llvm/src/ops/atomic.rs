@@ -48,7 +48,7 @@ impl Emitter<'_> {
         }
         let lanes = self.lanes.count;
         let address = self.each_cell(address);
-        self.each_running_lane(|e, lane| {
+        self.update_each_lane(|e, lane| {
             let pointer = e.cell_of_lane(address, lane, lanes);
             let value = e.lane_at(value, lane);
             e.atomic_at(op, Address { target: Target::One(pointer), ..address }, value);
