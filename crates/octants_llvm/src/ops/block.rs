@@ -2,7 +2,7 @@
 
 use octants_ir::ops::Scope;
 use octants_ir::rewrite::ops_in;
-use octants_ir::{Op, OpKind, Scalar};
+use octants_ir::{Op, OpKind, Scalar, Value};
 
 use crate::emitter::Emitter;
 use crate::value::{Ptr, Val};
@@ -30,7 +30,22 @@ impl Emitter<'_> {
         })?;
         let of_tape =
             |&op: &Op| (self.kernel.ops[op].kind == OpKind::Tape).then(|| self.kernel.ops[op].results[0]);
-        self.locals[self.kernel.regions[body].ops.iter().find_map(of_tape)?]
+        let tape = self.kernel.regions[body].ops.iter().find_map(of_tape)?;
+        let memory = self.locals[tape]?;
+        let bytes = self.bytes_of_tape(tape);
+        assert!(
+            bytes.is_some_and(|bytes| bytes >= self.block_memory.bytes),
+            "the arrays of a block take {} bytes, and {tape} has {bytes:?} for them",
+            self.block_memory.bytes
+        );
+        Some(memory)
+    }
+
+    /// How many bytes a tape has, if that is known: passes may have changed what a block needs since it was made.
+    fn bytes_of_tape(&self, tape: Value) -> Option<u64> {
+        let kernel = self.kernel;
+        let words = kernel.as_const(kernel.def(tape)?.operands[0])?.as_i128()?;
+        u64::try_from(words).ok()?.checked_mul(8)
     }
 
     /// A scalar of 32 or 64 bits, moved word by word.
