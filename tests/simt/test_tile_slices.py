@@ -473,6 +473,12 @@ BAD = [
     ("t[:] = x[0:-1, 0:16]", oc.OctantsSyntaxError, "Negative indices"),
     ("t[:] = x[-4:16, 0:16]", oc.OctantsSyntaxError, "Negative indices"),
     ("t[:] = x[0.5:16, 0:16]", TypeError, "integers"),
+    ("t[:] = x[oc.Vector([1]):16, 0:16]", TypeError, "an index is one integer, not a 1-vector of i32"),
+    ("t[:] = x[0:16, 0:oc.Vector([3, i])]", TypeError, "an index is one integer, not a 2-vector of i32"),
+    ("x[oc.Vector([1, 3]):16, 0:16] = t", TypeError, "an index is one integer, not a 2-vector of i32"),
+    ("v = x[0:16, oc.Vector([2])]", TypeError, "an index is one integer, not a 1-vector of i32"),
+    ("v = y3[oc.Vector([1]), 0:16, 2]", TypeError, "an index is one integer, not a 1-vector of i32"),
+    ("v = y3[1, oc.Vector([1]):16, 2]", TypeError, "an index is one integer, not a 1-vector of i32"),
     ("t[:] = x[0:16]", oc.OctantsSyntaxError, "slices of arrays"),
     ("t[:] = x[3, 0:16]", oc.OctantsSyntaxError, "slices of arrays"),
     ("t[:] = x[0:3, 0:16, 0:16]", oc.OctantsSyntaxError, "slices of arrays"),
@@ -495,10 +501,16 @@ BAD = [
 
 @pytest.mark.parametrize("statement,error,text", BAD)
 def test_forms_that_tiles_do_not_have(arch, tmp_path, statement, error, text):
+    for debug in (False, True):
+        oc.init(arch=oc.cfg.arch, debug=debug, log_level="error")
+        refused(tmp_path, statement, error, text)
+
+
+def refused(tmp_path, statement, error, text):
     program = tmp_path / "program.py"
     program.write_text(
         "import octants as oc\n"
-        "x = oc.field(oc.f32, (40, 40))\n"
+        "x, y3 = oc.field(oc.f32, (40, 40)), oc.field(oc.f32, (3, 40, 40))\n"
         "@oc.kernel\n"
         "def go():\n"
         "    oc.loop_config(block_dim=16)\n"

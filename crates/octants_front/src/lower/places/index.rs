@@ -2,7 +2,7 @@
 
 use octants_diag::{Code, Span};
 use octants_ir::ops::{ASSERT_ARGUMENTS, AssertKind, BitOp, CompareOp};
-use octants_ir::{Boundary, Const, OpKind, Scalar, Type, Value};
+use octants_ir::{Boundary, Const, Data, OpKind, Scalar, Type, Value};
 
 use super::entries::Part;
 use crate::ast::{Expr, ExprKind};
@@ -11,6 +11,7 @@ use crate::lower::Lowerer;
 use crate::lower::data::term::{Place, Term};
 use crate::lower::error::{Fallible, counted};
 use crate::lower::places::slice::has_slice;
+use crate::lower::values::convert::describe_data;
 
 /// What indexes a dict or a list of the host.
 const STATIC_INDEX: &str = "a constant, or the variable of a loop over `oc.static(range(n))`";
@@ -288,6 +289,14 @@ impl<H: Host> Lowerer<'_, H> {
             }
             Term::Bool(_) | Term::Value(_) => {
                 let value = self.value(term, span)?;
+                if !matches!(self.data(value), Data::Scalar(_)) {
+                    let what = describe_data(self.data(value));
+                    return Err(self.error(
+                        Code::IndexType,
+                        span,
+                        format!("an index is one integer, not {what}"),
+                    ));
+                }
                 let ty = self.elem(value);
                 if ty.is_real() {
                     return Err(self.float_index(ty, span));
