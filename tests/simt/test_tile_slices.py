@@ -452,6 +452,31 @@ def test_loops_without_lanes(arch, tmp_path, head, statement):
     assert "stands in" in str(raised.value) and f"{program}:{line}:" in str(raised.value)
 
 
+@pytest.mark.parametrize("dtype", ["u32", "i64", "u64"])
+def test_debug_mode_tells_of_no_overflow_that_the_program_does_not_have(arch, capfd, dtype):
+    """What is more than an ``i32`` lies behind the array."""
+    oc.init(arch=oc.cfg.arch, debug=True, log_level="error")
+    dtype = getattr(oc, dtype)
+
+    @oc.kernel
+    def go(x: oc.types.NDArray[oc.f32, 2], most: dtype, o: oc.types.NDArray[oc.f32, 2]):
+        oc.loop_config(block_dim=16)
+        for i in range(16):
+            t = Tile16x16.zeros(dtype=oc.f32)
+            t[:] = x[most : most + 4, most : most + 4]
+            t[:] = x[0:most, 0:most]
+            v = x[0:16, most]
+            w = x[most:16, 2147483647]
+            o[i, 0], o[i, 1] = v + w, t.r[15]
+
+    o = np.full((16, 2), 9, np.float32)
+    go(np.ones((16, 16), np.float32), 3_000_000_000, o)
+    oc.sync()
+    captured = capfd.readouterr()
+    assert "overflow" not in captured.out + captured.err
+    assert (o == [0, 1]).all()
+
+
 # ---- what is refused -----------------------------------------------------------------------------------------------------
 
 

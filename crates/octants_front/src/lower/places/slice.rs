@@ -57,22 +57,24 @@ impl<H: Host> Lowerer<'_, H> {
             None => None,
         };
         let row_bounds = self.slice_bounds(rows, of_slice[0])?;
-        let (column_bounds, is_column) = if is_slice(columns) {
-            (self.slice_bounds(columns, of_slice[1])?, false)
+        let (column, column_bounds) = if is_slice(columns) {
+            let bounds = self.slice_bounds(columns, of_slice[1])?;
+            (bounds.0, Some(bounds))
         } else {
-            let at = self.slice_index(columns, of_slice[1])?;
-            let mut builder = self.at(columns.span);
-            let one = builder.i32(1);
-            ((at, builder.arith(ArithOp::Add, at, one)), true)
+            (self.slice_index(columns, of_slice[1])?, None)
         };
         self.check_slice(
             &name,
             batch.zip(of_batch.first().copied()),
-            [(row_bounds.0, of_slice[0]), (column_bounds.0, of_slice[1])],
+            [(row_bounds.0, of_slice[0]), (column, of_slice[1])],
             span,
         );
         let rows = self.cut_to_axis(row_bounds, of_slice[0], rows.span);
-        let columns = self.cut_to_axis(column_bounds, of_slice[1], columns.span);
+        let is_column = column_bounds.is_none();
+        let columns = match column_bounds {
+            Some(bounds) => self.cut_to_axis(bounds, of_slice[1], columns.span),
+            None => self.one_of_axis(column, of_slice[1], columns.span),
+        };
         Ok(Term::Slice(Box::new(ArraySlice { array, batch, rows, columns, is_column })))
     }
 
@@ -174,7 +176,8 @@ impl<H: Host> Lowerer<'_, H> {
         }
     }
 
-    /// Where a slice begins in an axis, and how many there are of it. Nothing wraps: both ends lie in the axis before they are subtracted.
+    /// Where a slice begins in an axis, and how many there are of it. Nothing wraps, and nothing is told to overflow: both ends lie in the axis before they
+    /// are subtracted.
     fn cut_to_axis(
         &mut self,
         (start, stop): (Value, Value),
@@ -182,13 +185,22 @@ impl<H: Host> Lowerer<'_, H> {
         span: Span,
     ) -> (Value, Value) {
         let mut builder = self.at(span);
+        let inside = builder.compare(CompareOp::Ge, start, first);
+        let start = builder.select(inside, start, end);
         let begin = builder.arith(ArithOp::Min, start, end);
         let last = builder.arith(ArithOp::Min, stop, end);
         let last = builder.arith(ArithOp::Max, last, begin);
-        let count = builder.arith(ArithOp::Sub, last, begin);
-        let inside = builder.compare(CompareOp::Ge, start, first);
-        let none = builder.i32(0);
-        (begin, builder.select(inside, count, none))
+        (begin, builder.arith(ArithOp::Sub, last, begin))
+    }
+
+    /// Likewise for one index: one of it is there, or none. The index behind it is not computed: there may be none.
+    fn one_of_axis(&mut self, at: Value, (first, end): Axis, span: Span) -> (Value, Value) {
+        let mut builder = self.at(span);
+        let above = builder.compare(CompareOp::Ge, at, first);
+        let below = builder.compare(CompareOp::Lt, at, end);
+        let inside = builder.bit(BitOp::And, above, below);
+        let (one, none) = (builder.i32(1), builder.i32(0));
+        (at, builder.select(inside, one, none))
     }
 
     /// Debug mode: an assertion that a slice does not begin before its array, and that the index before it is inside.
