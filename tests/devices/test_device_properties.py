@@ -1,6 +1,7 @@
 """What a device says of itself."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -38,6 +39,28 @@ def test_asking_for_the_device_starts_a_session():
     oc.reset()
     oc.lang.impl.get_max_shared_memory_bytes(is_lowerbound_ok=True)
     assert oc.cfg is not None
+
+
+@pytest.mark.no_device
+def test_another_thread_resets_the_session_meanwhile():
+    """The properties are those of one session, or it is said that it ended."""
+    outcomes = []
+
+    def ask():
+        try:
+            outcomes.append(oc.device_properties().arch.name)
+        except oc.OctantsRuntimeError as error:
+            outcomes.append("OC0804" if "OC0804" in str(error) else str(error))
+        except BaseException as error:
+            outcomes.append(repr(error))
+
+    for _ in range(200):
+        oc.init(arch=oc.cpu, log_level="error")
+        thread = threading.Thread(target=ask)
+        thread.start()
+        oc.reset()
+        thread.join()
+    assert len(outcomes) == 200 and set(outcomes) <= {"cpu", "OC0804"}
 
 
 @pytest.mark.no_device

@@ -76,14 +76,13 @@ def device_properties() -> DeviceProperties:
     Starts a session if there is none.
     """
     host_only("device_properties")
-    name, numbers = _session.runtime.device_properties()
-    config = _session.cfg
-    assert config is not None
+    # All of it from one session, for another thread may reset it meanwhile.
+    arch, name, numbers = _session.runtime.device_properties()
     capability = numbers.pop("capability_major"), numbers.pop("capability_minor")
     driver = numbers.pop("driver_major"), numbers.pop("driver_minor")
     return DeviceProperties(
         name=name,
-        arch=config.arch,  # type: ignore[attr-defined]
+        arch=_session._BY_NAME[arch],
         compute_capability=capability if any(capability) else None,
         driver_version=driver if any(driver) else None,
         total_memory_bytes=numbers.pop("total_bytes"),

@@ -499,7 +499,10 @@ impl Runtime {
     }
 
     /// What the device calls itself, and its numbers by their names. Starts a session if there is none.
-    fn device_properties<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
+    fn device_properties<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(&'static str, String, Bound<'py, PyDict>)> {
         let current = self.current(py)?;
         let properties = py.outside(|| current.session.device_properties());
         let properties = properties.map_err(|error| errors::from_error(py, &error))?;
@@ -507,7 +510,7 @@ impl Runtime {
         for (name, number) in DeviceProperties::NUMBERS.iter().zip(properties.numbers()) {
             numbers.set_item(name, number)?;
         }
-        Ok((properties.name, numbers))
+        Ok((current.session.options().arch.name(), properties.name, numbers))
     }
 
     #[getter]
