@@ -129,6 +129,36 @@ def test_values_of_any_type_outlive_a_barrier(arch, name, size):
     assert (y == x + 256.0 * x[first + size - 1 - t] + 65536.0 * x[first + flip]).all()
 
 
+@pytest.mark.parametrize("name", ["u8", "u16"])
+def test_narrow_numbers_that_wrap_between_lanes(arch, name):
+    """An index of 8 bits starts again at 0 in the midst of the lanes of a vector."""
+    oc.init(arch=getattr(oc, arch), log_level="error")
+    dtype, size = getattr(oc, name), 256
+
+    @oc.kernel
+    def go(x: oc.types.NDArray[oc.f32, 1], y: oc.types.NDArray[oc.f32, 2]):
+        oc.loop_config(block_dim=size)
+        for i in range(BLOCKS * size):
+            own = block.SharedArray((size,), oc.f32)
+            t = i % size
+            own[t] = x[i]
+            block.sync()
+            n = oc.cast(t, dtype) + oc.cast(65380, dtype)
+            y[i, 0] = own[n % oc.cast(size, oc.i32)]
+            y[i, 1] = own[oc.cast(n, oc.u8)] * 2.0 + 1.0
+            y[i, 2] = own[oc.cast(n * oc.cast(3, dtype), oc.u8)] * 2.0 + 1.0
+
+    threads, t = threads_of(size)
+    x = np.random.default_rng(1).random(len(threads), np.float32)
+    y = np.zeros((len(threads), 3), np.float32)
+    go(x, y)
+    n = (t + 65380) % (1 << int(name[1:]))
+    first = threads - t
+    assert (y[:, 0] == x[first + n % size]).all()
+    assert (y[:, 1] == x[first + n % 256] * 2 + 1).all()
+    assert (y[:, 2] == x[first + 3 * n % 256] * 2 + 1).all()
+
+
 # ---- control flow --------------------------------------------------------------------------------------------------------
 
 

@@ -118,7 +118,8 @@ impl Emitter<'_> {
             let (below, above) = (offsets.iter().min().copied(), offsets.iter().max().copied());
             let (below, above) = (below.unwrap_or_default(), above.unwrap_or_default());
             let counted = Range::new(range.low + i128::from(below), range.high + i128::from(above));
-            let is_near = above - below < LANE_SPAN;
+            // Narrower types wrap inside the window.
+            let is_near = above - below < LANE_SPAN && self.scalar(value).bits() >= 32;
             return if is_near && counted.lies_in(window) {
                 (Exact::Leaf(value), counted)
             } else {

@@ -146,21 +146,20 @@ impl Emitter<'_> {
         for (&offset, lane) in self.table(table).iter().zip(0..) {
             let value = self.lane(value, lane);
             let cell = self.f.pointer(format_args!("getelementptr inbounds {ty}, ptr {first}, i64 {offset}"));
-            self.f.line(format_args!("store {}, ptr {cell}, align {}{suffix}", Typed(value), address.align));
+            let align = ty.scalar.bytes();
+            self.f.line(format_args!("store {}, ptr {cell}, align {align}{suffix}", Typed(value)));
         }
     }
 
-    /// The cells of all lanes.
-    pub(crate) fn load_offsets(
-        &mut self,
-        (first, table): (Ptr, usize),
-        scalar: Scalar,
-        (align, suffix): (u32, &str),
-    ) -> Val {
+    /// The cells of all lanes. Each is aligned as an element is: what is known of the first one's alignment says nothing of others.
+    pub(crate) fn load_offsets(&mut self, (first, table): (Ptr, usize), scalar: Scalar, suffix: &str) -> Val {
         let offsets = self.table(table);
         if is_close_by(&offsets) {
-            return self.load_close_by((first, table), scalar, (align, suffix));
+            // What is known of the cells that the program names says nothing of those between them.
+            let suffix = if has_gaps(&offsets) { "" } else { suffix };
+            return self.load_close_by((first, table), scalar, suffix);
         }
+        let align = scalar.bytes();
         let (one, ty) = (Ty::new(scalar, 1), Ty::new(scalar, self.lanes.count));
         let mut all = None;
         for (lane, offset) in offsets.iter().enumerate() {
@@ -176,13 +175,8 @@ impl Emitter<'_> {
     }
 
     /// Loads what lies from the first cell to the last one, and puts it in order.
-    fn load_close_by(
-        &mut self,
-        (first, table): (Ptr, usize),
-        scalar: Scalar,
-        (align, suffix): (u32, &str),
-    ) -> Val {
-        let offsets = self.table(table);
+    fn load_close_by(&mut self, (first, table): (Ptr, usize), scalar: Scalar, suffix: &str) -> Val {
+        let (offsets, align) = (self.table(table), scalar.bytes());
         let lanes = i64::from(self.lanes.count);
         let least = offsets.iter().copied().min().unwrap_or_default();
         let span = offsets.iter().copied().max().unwrap_or_default() - least + 1;
@@ -238,6 +232,13 @@ pub(crate) fn is_close_by(offsets: &[i64]) -> bool {
     let (least, most) = (offsets.iter().min(), offsets.iter().max());
     let span = most.copied().unwrap_or_default() - least.copied().unwrap_or_default() + 1;
     span <= MAX_LOADS * offsets.len() as i64
+}
+
+/// Whether there are cells between those at these offsets that none of them names.
+fn has_gaps(offsets: &[i64]) -> bool {
+    let mut sorted = offsets.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[1] - pair[0] > 1)
 }
 
 /// A constant vector.

@@ -43,7 +43,9 @@ pub(crate) struct LaneValues {
 
 impl LaneValues {
     /// The values of a region in so many lanes, which its parameter counts, from a multiple of `multiple` on that is not negative. `is_natural` says of an integer that it
-    /// is not negative.
+    /// is not negative, whatever conditions stand around it, in any lane before the end. Lanes past the end do not run, but the first one is never among them, and that is enough: whatever
+    /// asks whether offsets are natural asks whether they are digits, too; so the base is not negative where the first lane's value is not, and digits on top of it neither make
+    /// a lane negative nor wrap.
     pub fn of(
         kernel: &Kernel,
         body: Region,

@@ -147,7 +147,7 @@ impl Emitter<'_> {
                     ),
                 )
             }
-            (Target::Offsets(first, table), _) => self.load_offsets((first, table), scalar, (align, &suffix)),
+            (Target::Offsets(first, table), _) => self.load_offsets((first, table), scalar, &suffix),
             (Target::Each(_), _) if !self.can_gather(scalar) => {
                 return self.load_by_lane(address.scalar, |e, lane| {
                     let pointer = e.cell_of_lane(address, lane, lanes);
