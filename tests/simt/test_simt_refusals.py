@@ -326,6 +326,53 @@ def test_barriers_under_divergent_conditions(reporting):
     assert "a barrier that lane 0 of the block never reaches" in refused(rounds, AssertionError)
 
 
+@pytest.mark.no_device
+def test_threads_part_around_a_barrier_that_none_of_them_reaches():
+    """The interpreter runs it; where the first thread decides for all, they would go the wrong way."""
+
+    def sides(x: oc.types.NDArray[oc.i32, 1], n: oc.i32):
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            x[i] = 1
+            if i < 32:
+                for _ in range(n):
+                    block.sync()  # here
+            else:
+                x[i] = 2
+
+    def rounds(x: oc.types.NDArray[oc.i32, 1], n: oc.i32):
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            for _ in range(i // 32 + 1):
+                x[i] += 1
+                if n > 0:
+                    subgroup.sync()
+                    block.sync()  # here
+
+    def exchange(x: oc.types.NDArray[oc.i32, 1], n: oc.i32):
+        oc.loop_config(block_dim=64)
+        for i in range(64):
+            x[i] = 1
+            if i % 32 > 3:
+                x[i] = 2
+                if n > 0:
+                    x[i] = subgroup.reduce_all_add(i)  # here
+
+    wanted = [np.arange(64) // 32 + 1] * 2 + [(np.arange(64) % 32 > 3) + 1]
+    texts = [
+        "threads part at an `if` or a loop that has a barrier inside, which lane 32 of the block never reaches",
+        "threads part at an `if` or a loop that has a barrier inside, which lane 0 of the block never reaches",
+        "threads part at an `if` or a loop where lanes exchange values, and lane 0 of the subgroup is elsewhere",
+    ]
+    for function, result, text in zip((sides, rounds, exchange), wanted, texts, strict=True):
+        oc.init(arch=oc.reference, log_level="error")
+        x = np.zeros(64, np.int32)
+        oc.kernel(function)(x, 0)
+        assert (x == result).all()
+        oc.init(arch=oc.cpu, debug=True, log_level="error")
+        assert text in refused(function, AssertionError, np.zeros(64, np.int32), 0)
+
+
 def test_votes_and_reductions_under_divergent_conditions(reporting):
     def vote():
         oc.loop_config(block_dim=64)

@@ -132,23 +132,6 @@ impl Analysis<'_> {
         !regions.is_empty() && (self.threads.is_none() || regions.iter().any(holds_barrier))
     }
 
-    /// Whether every path through a region passes a barrier.
-    fn certainly_meets(&self, region: Region) -> bool {
-        self.kernel.regions[region].ops.iter().any(|&op| {
-            let data = &self.kernel.ops[op];
-            match (data.kind.is_loop(), &data.regions[..]) {
-                (_, []) => self.is_barrier(op),
-                (true, &[body]) => {
-                    self.kernel.constant_trips(op).is_some_and(|trips| trips > 0)
-                        && self.certainly_meets(body)
-                }
-                // The condition is asked at least once.
-                (true, &[cond, _]) => self.certainly_meets(cond),
-                (_, sides) => sides.iter().all(|&side| self.certainly_meets(side)),
-            }
-        })
-    }
-
     /// The op, and those inside of it.
     fn with_inner(&self, op: Op) -> Vec<Op> {
         let regions = &self.kernel.ops[op].regions;
@@ -272,7 +255,8 @@ impl Analysis<'_> {
 
     /// The arrays that the sides of a branch access overlap none of the other side's, if threads may be in both.
     fn keep_sides_apart(&mut self, sides: &[Region]) {
-        if self.threads.is_none() || sides.iter().any(|&side| self.certainly_meets(side)) {
+        let meets = |side| self.kernel.on_every_path(side, &|op| self.is_barrier(op)).is_some();
+        if self.threads.is_none() || sides.iter().any(|&side| meets(side)) {
             return;
         }
         let accessed: Vec<_> =

@@ -161,6 +161,27 @@ impl Kernel {
         Some(whole_number_of(threads, needs_block))
     }
 
+    /// The first op of some kind that every path through a region passes, if there is one. Where both sides of an `if` have one, that of the first side.
+    pub fn on_every_path(&self, region: Region, is_meant: &dyn Fn(Op) -> bool) -> Option<Op> {
+        self.regions[region].ops.iter().find_map(|&op| {
+            let data = &self.ops[op];
+            match (data.kind.is_loop(), &data.regions[..]) {
+                (_, []) => is_meant(op).then_some(op),
+                (true, &[body]) => {
+                    let runs = self.constant_trips(op).is_some_and(|trips| trips > 0);
+                    runs.then(|| self.on_every_path(body, is_meant)).flatten()
+                }
+                // The condition is asked at least once.
+                (true, &[cond, _]) => self.on_every_path(cond, is_meant),
+                (_, sides) => {
+                    let found: Option<Vec<_>> =
+                        sides.iter().map(|&side| self.on_every_path(side, is_meant)).collect();
+                    found?.first().copied()
+                }
+            }
+        })
+    }
+
     /// How often the body of a `for` runs, if its bounds are constants.
     pub fn constant_trips(&self, op: Op) -> Option<i128> {
         let data = &self.ops[op];

@@ -1,7 +1,8 @@
 //! Checks that lanes that meet come to the same place.
 //!
 //! Control flow with a meeting inside asks one lane. With `debug` all are asked: where some of them go to a meeting and others do not, the launch fails with the
-//! words of the interpreter, at the meeting.
+//! words of the interpreter, at the meeting. It fails, too, if the meeting stands further in, in an inner branch or a loop, and nobody may come to it: as one
+//! lane is asked, the others would go the wrong way.
 
 use octants_ir::ops::{ArithOp, AssertKind, BitOp, BitUnary, CompareOp, Scope};
 use octants_ir::rewrite::ops_in;
@@ -18,7 +19,7 @@ impl LaneLoops<'_> {
             return;
         }
         for (&side, wanted) in data.regions.iter().zip([true, false]) {
-            let Some(meeting) = first_meeting(self.kernel, &[side], lanes.scope) else { continue };
+            let Some(meeting) = Meeting::first(self.kernel, &[side], lanes.scope) else { continue };
             self.check_all_go(region, meeting, lanes, |this, lane| {
                 let holds = this.value(condition, lane);
                 if wanted { holds } else { this.at(lane.region).bit_unary(BitUnary::Not, holds) }
@@ -31,7 +32,7 @@ impl LaneLoops<'_> {
         let regions = &self.kernel.ops[op].regions;
         // The body comes next, then the condition again.
         let order: Vec<_> = regions.iter().rev().copied().collect();
-        let Some(meeting) = first_meeting(self.kernel, &order, lanes.scope) else { return };
+        let Some(meeting) = Meeting::first(self.kernel, &order, lanes.scope) else { return };
         if self.may_differ(goes_on) {
             self.check_all_go(region, meeting, lanes, |this, lane| this.value(goes_on, lane));
         }
@@ -41,7 +42,7 @@ impl LaneLoops<'_> {
     pub(super) fn check_rounds(&mut self, region: Region, op: Op, lanes: Lanes) {
         let data = self.kernel.ops[op].clone();
         let (lo, hi) = (data.operands[0], data.operands[1]);
-        let Some(meeting) = first_meeting(self.kernel, &data.regions, lanes.scope) else { return };
+        let Some(meeting) = Meeting::first(self.kernel, &data.regions, lanes.scope) else { return };
         if !self.may_differ(lo) && !self.may_differ(hi) {
             return;
         }
@@ -83,7 +84,7 @@ impl LaneLoops<'_> {
     fn check_all_go(
         &mut self,
         region: Region,
-        meeting: Op,
+        meeting: Meeting,
         lanes: Lanes,
         mut goes: impl FnMut(&mut Self, &mut Lane) -> Value,
     ) {
@@ -98,15 +99,23 @@ impl LaneLoops<'_> {
             let missing = b.select(goes, end, number);
             vec![any, b.arith(ArithOp::Min, so_far[1], missing)]
         });
-        let kind = &self.kernel.ops[meeting].kind;
-        let message = match kind.barrier_of() {
-            None => "lanes exchange values, and lane {} of the subgroup is elsewhere",
-            Some(Scope::Subgroup) => {
+        let message = match (self.kernel.ops[meeting.op].kind.barrier_of(), meeting.is_certain) {
+            (None, true) => "lanes exchange values, and lane {} of the subgroup is elsewhere",
+            (Some(Scope::Subgroup), true) => {
                 "a barrier that lane {} of the subgroup never reaches, while others wait for it"
             }
-            Some(_) => "a barrier that lane {} of the block never reaches, while others wait for it",
+            (Some(_), true) => "a barrier that lane {} of the block never reaches, while others wait for it",
+            (None, false) => {
+                "threads part at an `if` or a loop where lanes exchange values, and lane {} of the subgroup is elsewhere"
+            }
+            (Some(Scope::Subgroup), false) => {
+                "threads part at an `if` or a loop that has a barrier inside, which lane {} of the subgroup never reaches"
+            }
+            (Some(_), false) => {
+                "threads part at an `if` or a loop that has a barrier inside, which lane {} of the block never reaches"
+            }
         };
-        let around = std::mem::replace(&mut self.loc, self.kernel.ops[meeting].loc);
+        let around = std::mem::replace(&mut self.loc, self.kernel.ops[meeting.op].loc);
         let mut b = self.at(region);
         let nobody = b.bit_unary(BitUnary::Not, found[0]);
         let all = b.compare(CompareOp::Eq, found[1], end);
@@ -137,8 +146,19 @@ impl LaneLoops<'_> {
     }
 }
 
-/// The op of this scope that lanes come to first in these regions.
-fn first_meeting(kernel: &Kernel, regions: &[Region], scope: Scope) -> Option<Op> {
-    let ops = regions.iter().flat_map(|&region| ops_in(kernel, region));
-    ops.into_iter().find(|&op| kernel.ops[op].kind.meets() == Some(scope))
+/// The op of a scope that lanes come to first in some regions.
+#[derive(Clone, Copy)]
+struct Meeting {
+    op: Op,
+    /// Whether all lanes come to it that come to the regions.
+    is_certain: bool,
+}
+
+impl Meeting {
+    fn first(kernel: &Kernel, regions: &[Region], scope: Scope) -> Option<Self> {
+        let meets = |op: Op| kernel.ops[op].kind.meets() == Some(scope);
+        let op = regions.iter().flat_map(|&region| ops_in(kernel, region)).find(|&op| meets(op))?;
+        let is_certain = regions.iter().any(|&region| kernel.on_every_path(region, &meets) == Some(op));
+        Some(Self { op, is_certain })
+    }
 }
