@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from hashlib import blake2b
 
 from .._arrays import _made
 from .._fields.field import Field
@@ -51,6 +50,9 @@ def copied(array):
 
 def checksum(numbers) -> bytes:
     """A checksum of a numpy array, in which no number is as any other."""
+    # Loads a library of ciphers, which most programs do without.
+    from hashlib import blake2b
+
     return blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
