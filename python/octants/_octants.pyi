@@ -73,8 +73,8 @@ class Runtime:
     def finish(self) -> None:
         """Runs when the interpreter ends: work in streams that nobody waited for ends early, where the device can end it."""
 
-    def device_properties(self) -> tuple[str, dict[str, int]]:
-        """What the device calls itself, and its numbers by their names. Starts a session if there is none."""
+    def device_properties(self) -> tuple[str, str, dict[str, int]]:
+        """The name of the device's kind, what it calls itself, and its numbers by their names. Starts a session if there is none."""
 
     @property
     def arches(self) -> list[str]:

@@ -498,7 +498,7 @@ impl Runtime {
         self.get()?.session.clock_rate()
     }
 
-    /// What the device calls itself, and its numbers by their names. Starts a session if there is none.
+    /// The name of the device's kind, what it calls itself, and its numbers by their names. Starts a session if there is none.
     fn device_properties<'py>(
         &self,
         py: Python<'py>,
